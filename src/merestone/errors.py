@@ -1,0 +1,111 @@
+"""Inability: what Merestone raises when a question could not be answered, with a stable kind and exit code.
+
+Not here: refusal. A delivery that breaks its contract, or a change that trips a guard, is a result (`outcome.Finding`).
+
+    MerestoneError
+    ├── UsageError           usage        2   the call, the YAML or an option is wrong
+    ├── SourceError          source       3   the delivery cannot be read
+    ├── StoreError           store        4   the destination cannot be reached or written (retry)
+    ├── ConflictError        conflict     5   another publisher won (retry)
+    ├── CorruptError         corrupt      6   the published state contradicts itself
+    ├── UnknownOutcomeError  unknown      7   it cannot be told whether the commit happened
+    ├── MissingError         missing      8   something this machine lacks (a grid, an extra)
+    └── InternalError        internal    70   a fault of Merestone itself
+
+Kinds and exit codes are an interface: they are only ever added (`tests/test_errors.py` holds the list).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class MerestoneError(Exception):
+    """A question that could not be answered.
+
+    Args:
+        message: what happened, to which thing, in one sentence.
+        field: the file, key, option or column that it is about, where there is one.
+        hint: the next step for the person who reads it.
+    """
+
+    kind: ClassVar[str] = "internal"
+    exit_code: ClassVar[int] = 70
+    retry: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        """Survive the way back from a worker process."""
+        return _rebuild, (type(self), self.message, self.field, self.hint)
+
+    def to_json(self) -> dict[str, str | None]:
+        """The `error` object of every command's `--json` output."""
+        return {"kind": self.kind, "message": self.message, "field": self.field, "hint": self.hint}
+
+
+def _rebuild(cls: type[MerestoneError], message: str, field: str | None, hint: str | None) -> MerestoneError:
+    return cls(message, field=field, hint=hint)
+
+
+class UsageError(MerestoneError):
+    """The call, the YAML or an option is wrong."""
+
+    kind = "usage"
+    exit_code = 2
+
+
+class SourceError(MerestoneError):
+    """The delivery cannot be read: missing, truncated, wrong layer, undecodable text."""
+
+    kind = "source"
+    exit_code = 3
+
+
+class StoreError(MerestoneError):
+    """The destination cannot be reached or written; a retry may help."""
+
+    kind = "store"
+    exit_code = 4
+    retry = True
+
+
+class ConflictError(MerestoneError):
+    """Another publisher moved the pointer first; nothing was lost, a retry may help."""
+
+    kind = "conflict"
+    exit_code = 5
+    retry = True
+
+
+class CorruptError(MerestoneError):
+    """The published state contradicts itself or cannot be read. Never taken for 'nothing there'."""
+
+    kind = "corrupt"
+    exit_code = 6
+
+
+class UnknownOutcomeError(MerestoneError):
+    """It cannot be told whether the commit happened; nothing was deleted, the next run names who became current."""
+
+    kind = "unknown"
+    exit_code = 7
+
+
+class MissingError(MerestoneError):
+    """Something that this machine lacks: a PROJ grid, an optional extra."""
+
+    kind = "missing"
+    exit_code = 8
+
+
+class InternalError(MerestoneError):
+    """A fault of Merestone itself: an invariant that did not hold."""
+
+
+EXIT_DONE = 0
+EXIT_REFUSED = 1

@@ -1,0 +1,88 @@
+"""The publication file: how a dataset is made (source, key, destination, partitions, guards), read strictly.
+
+Not here: what a consumer may rely on (`contract`), the order of the line (`line`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from merestone.source.port import SourceSpec
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRule:
+    """One or more columns, or a named rule over immutable attributes (`derive`)."""
+
+    columns: tuple[str, ...]
+    derive: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRule:
+    """`by` is column, kdtree or none; `column` belongs to column, `target_rows` to kdtree."""
+
+    by: Literal["column", "kdtree", "none"] = "kdtree"
+    column: str | None = None
+    target_rows: int = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRule:
+    """How large a data file and a row group are, in rows."""
+
+    target_rows: int = 100_000
+    row_group_rows: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class CrsRule:
+    """The fallbacks of the CRS stage, in order (`strategy_index` is the place in this list)."""
+
+    strategies: tuple[str, ...] = ("best", "grid", "ballpark")
+    missing_grids: Literal["refuse", "fallback"] = "refuse"
+    grids: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRule:
+    """Limits beyond which a change stops for a person's word. None: not guarded."""
+
+    max_changed_fraction: float = 0.2
+    max_removed_fraction: float | None = None
+    max_moved_fraction: float | None = None
+    min_key_survival: float | None = None
+    max_null_geometry_fraction: float | None = None
+    max_extent_shift: float | None = None
+    max_column_changed_fraction: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RejectsRule:
+    """Row findings above `max_fraction` refuse the delivery; below it, rows go to quarantine."""
+
+    max_fraction: float = 0.0
+    published: Literal["hold", "remove"] = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A read publication file; paths are absolute. `notices` says which accepted settings are not yet in effect."""
+
+    path: str
+    name: str
+    contract: str
+    source: SourceSpec
+    destination: str
+    key: KeyRule
+    columns: tuple[tuple[str, str], ...] = ()
+    key_migration: str | None = None
+    partition: PartitionRule = PartitionRule()
+    files: FilesRule = FilesRule()
+    crs: CrsRule = CrsRule()
+    extra_columns: Literal["refuse", "warn"] = "refuse"
+    guard: GuardRule = GuardRule()
+    rejects: RejectsRule = RejectsRule()
+    audit_tag: str | None = None
+    notices: tuple[str, ...] = ()

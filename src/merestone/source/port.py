@@ -1,0 +1,91 @@
+"""What a delivery looks like to the line: its description, its Arrow batches, and the errors of reading it.
+
+Not here: the contract (this room knows none), casts and transforms (`normalise`), any one file format (`vector`, `geoparquet`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from merestone.outcome import Finding
+
+BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """Which delivery to read, and what is asserted about it where the file says nothing.
+
+    `crs` and `encoding` assert what is missing; `geometry` names the column where a file has several; `previous_names` is unused by
+    readers. Paths are absolute.
+    """
+
+    path: str
+    layer: str | None = None
+    crs: str | None = None
+    encoding: str | None = None
+    geometry: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GeometryColumn:
+    """One geometry column of a delivery.
+
+    `crs` is PROJJSON or WKT text as the file gives it, None where the file gives none; `note` says how it was found or why it is
+    missing ("srs_id 0", "no .prj", "GeoParquet default", "asserted"). `edges` is "planar" or "spherical". `epoch` in decimal years.
+    """
+
+    name: str
+    crs: str | None
+    note: str = ""
+    asserted: bool = False
+    edges: str = "planar"
+    epoch: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The description of a delivery, known before a row is read.
+
+    `schema` is the Arrow schema of the batches: attribute columns under their delivered names (NFC), geometry columns as pa.binary()
+    holding ISO or extended WKB, x before y after the driver's own mapping. `geometry` is the primary one, None for a table without.
+    `fid_column` names the column that only repeats the driver's row number, if the driver offers one; it is not in `schema` unless the
+    format stores it as a real column (GeoPackage primary keys are offered as a column under their own name).
+    `findings` are warnings seen while opening (guessed encoding, names cut at ten characters, fields filled to their width).
+    """
+
+    path: str
+    driver: str
+    layer: str | None
+    schema: Any
+    geometry: GeometryColumn | None
+    other_geometries: tuple[GeometryColumn, ...] = ()
+    rows: int | None = None
+    encoding: str | None = None
+    fid_column: str | None = None
+    utc_columns: frozenset[str] = frozenset()  # timestamps whose zone the format fixes as UTC (GeoPackage DATETIME)
+    padded_text: bool = False  # the format pads text with blanks (DBF)
+    findings: tuple[Finding, ...] = ()
+
+
+class Source(Protocol):
+    """A delivery that can be read more than once; rows keep their order, counted from 1 across batches."""
+
+    @property
+    def delivery(self) -> Delivery:
+        """What is known before reading."""
+        ...
+
+    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+        """The rows as pyarrow.RecordBatch of `delivery.schema`.
+
+        Raises:
+            SourceError: the file breaks off, or text cannot be decoded; names file, field, record and bytes where they are known.
+        """
+        ...
+
+    def late_findings(self) -> tuple[Finding, ...]:
+        """Warnings that only a full read could show (values that fill the DBF width exactly)."""
+        ...
