@@ -8,6 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from merestone.errors import StoreError
+
+
+class Hold(Protocol):
+    """A sign that the process which created an object is alive. It ends with `release` or with the process, however that ends."""
+
+    def release(self) -> None:
+        """Give the sign up; the object stays."""
+        ...
+
+
+class LostReplyError(StoreError):
+    """A request was sent and no answer came: it may have been carried out, or may yet be. The caller has to read back."""
+
 
 class Store(Protocol):
     """A place that keeps bytes under relative names ("data/district=D0001/r1-ab12-0.parquet"; "/" separates, no ".." or absolute).
@@ -31,6 +45,14 @@ class Store(Protocol):
 
     def create_from(self, name: str, local_path: str) -> None:
         """As `create`, with the bytes of a local file (for files too large to hold)."""
+        ...
+
+    def create_held(self, name: str, data: bytes) -> Hold:
+        """As `create`, and from the first moment that the object can be seen it is `held` by this process."""
+        ...
+
+    def held(self, name: str) -> bool:
+        """Whether the process that made the object with `create_held` still holds it. False where there is none."""
         ...
 
     def swap(self, name: str, expected: bytes | None, data: bytes) -> bool:
