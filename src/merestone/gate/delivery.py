@@ -1,0 +1,297 @@
+"""Faults of a whole delivery: keys, keys that are nearly equal, an empty delivery, freshness, edges, measured precision.
+
+Not here: reading or casting rows (`source`, `normalise`), the CRS and its axis order (`normalise.crs`), faults of single rows (`feature`).
+Every finding here refuses the delivery (spec/contract.md section 3), but for those of severity warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.contract.document import Contract
+from merestone.gate.findings import NAMED, listed
+from merestone.outcome import SAMPLES, Finding, Sample
+
+JUDGED_ORDINATES = 1_000
+"""Precision is judged from this many ordinates up (spec/contract.md section 3)."""
+_ON_GRID = 0.99
+_FINEST = 16
+
+# --- keys ------------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGroups:
+    """Keys that stand more than once: `rows` holds, group after group, ascending row numbers (from 1); `starts` where a group begins."""
+
+    rows: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def group(self, number: int) -> npt.NDArray[np.int64]:
+        """The rows of one group."""
+        end = self.starts[number + 1] if number + 1 < len(self.starts) else len(self.rows)
+        return self.rows[self.starts[number]:end]
+
+    def firsts(self, limit: int = SAMPLES) -> npt.NDArray[np.int64]:
+        """One row of each of the first groups: the rows whose key texts a message needs."""
+        return self.rows[self.starts[:limit]]
+
+
+def equal_groups(hashes: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64]) -> KeyGroups:
+    """Find the rows whose hashes are equal, in the order of their first row.
+
+    Args:
+        hashes: (n,) or (n, 2) words of a key hash.
+        rows: (n,) row numbers, from 1.
+    """
+    words = hashes.reshape(len(rows), hashes.shape[1] if hashes.ndim > 1 else 1)
+    order = np.lexsort((rows, *(words[:, column] for column in range(words.shape[1]))))
+    ordered = words[order]
+    same = np.zeros(len(rows) + 1, dtype=np.bool_)
+    if len(rows) > 1:
+        same[1:-1] = (ordered[1:] == ordered[:-1]).all(axis=1)
+    member = same[:-1] | same[1:]
+    begins = np.flatnonzero(member & ~same[:-1])
+    ends = np.flatnonzero(member & ~same[1:]) + 1
+    if not len(begins):
+        none = np.empty(0, dtype=np.int64)
+        return KeyGroups(none, none)
+    first_seen = np.argsort(rows[order[begins]], kind="stable")
+    begins, sizes = begins[first_seen], (ends - begins)[first_seen]
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    within = np.arange(sizes.sum()) - np.repeat(starts, sizes)
+    return KeyGroups(rows[order[np.repeat(begins, sizes) + within]], starts)
+
+
+def null_keys(field: str, rows: npt.NDArray[np.int64], *, part: str | None = None) -> Finding | None:
+    """Rows without a key (spec/change.md section 1).
+
+    Args:
+        field: the key column, or the columns joined by ", ".
+        rows: row numbers (from 1) where the key, or the component `part` of it, is null.
+        part: the component, where the key has several.
+    """
+    if not len(rows):
+        return None
+    what = "null key" if part is None else f"null {part} in the key"
+    if len(rows) > 1:
+        what = "null keys" if part is None else f"nulls in {part}, a part of the key"
+    return Finding("schema", field, "key_null", "error", "a key in every row", f"{len(rows):,} {what} ({_rows(rows)} of the file)",
+                   len(rows), tuple(Sample(None, int(row)) for row in rows[:SAMPLES]),
+                   remedy="have the producer fill the key, or name another column as `key`")
+
+
+def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Finding | None:
+    """Keys that several rows carry: which one is meant cannot be told, so that none is taken.
+
+    Args:
+        field: the key column, or the columns joined by ", ".
+        groups: from `equal_groups` over all rows with a key.
+        texts: the key as text for `groups.firsts()`, in that order.
+    """
+    if not len(groups):
+        return None
+    words, samples = [], []
+    for number, text in enumerate(texts):
+        rows = groups.group(number)
+        samples.extend(Sample(text, int(row)) for row in rows[: SAMPLES - len(samples)])
+        if number < NAMED:
+            times = "twice" if len(rows) == 2 else f"{len(rows):,} times"
+            words.append(f"key {text} {times} ({_rows(rows)})")
+    return Finding("schema", field, "key_duplicate", "error", "a key only once", listed(words, len(groups)), len(groups.rows), tuple(samples),
+                   remedy="have the producer repair the keys, or name a column, or a list of columns, that is unique")
+
+
+def _rows(rows: npt.NDArray[np.int64]) -> str:
+    shown = [f"{row}" for row in rows[:NAMED].tolist()]
+    return ("row " if len(rows) == 1 else "rows ") + listed(shown, len(rows))
+
+
+# --- keys that are nearly equal (blanks or case) ---------------------------------------------------------------------------------------
+
+
+class TwinKeys:
+    """Looks for keys that differ in blanks or case only; 8 bytes of memory a key.
+
+    Keys are compared exactly; a looser rule could merge two objects. A pair that a person would read as one key is therefore only
+    pointed out. Two steps, because the texts of a large delivery are not kept: `suspects` says which rows' texts are needed.
+    """
+
+    def __init__(self) -> None:
+        self._hashes: list[npt.NDArray[np.uint64]] = []
+
+    def add(self, texts: Any) -> None:
+        """Take in the key texts of a batch: pyarrow string array; positions count on over the batches."""
+        self._hashes.append(_text_hash(_folded(texts)))
+
+    def suspects(self, limit: int = 1_000) -> npt.NDArray[np.int64]:
+        """Positions (over all batches, from 0) of keys that may have a twin: whole groups, at most about `limit` positions."""
+        if not self._hashes:
+            return np.empty(0, dtype=np.int64)
+        hashes = np.concatenate(self._hashes)
+        groups = equal_groups(hashes, np.arange(len(hashes), dtype=np.int64))
+        if len(groups.rows) <= limit:
+            return groups.rows
+        keep = np.searchsorted(groups.starts, limit, side="right") - 1
+        return groups.rows[: groups.starts[max(int(keep), 1)]]
+
+
+def twin_keys(field: str, texts: Sequence[str], rows: Sequence[int | None]) -> Finding | None:
+    """A warning that names the pairs among these keys which differ in blanks or case only.
+
+    Args:
+        field: the key column.
+        texts: key texts; a text that stands twice counts once.
+        rows: the row of each (from 1), None for a key of the previous version that is gone.
+    """
+    folds = _folded(pa.array(texts, pa.string())).to_pylist()
+    groups: dict[str, dict[str, int | None]] = {}
+    for fold, text, row in zip(folds, texts, rows, strict=True):
+        groups.setdefault(fold, {}).setdefault(text, row)
+    twins = [group for group in groups.values() if len(group) > 1]
+    if not twins:
+        return None
+    words = [" / ".join(f"'{text}'" for text in group) for group in twins]
+    samples = [Sample(text, row) for group in twins for text, row in group.items()][:SAMPLES]
+    return Finding("schema", field, "key_twin", "warning", "keys that differ in more than blanks or case",
+                   listed(words[:NAMED], len(words)), sum(map(len, twins)), tuple(samples),
+                   remedy="keys are compared exactly, so each of these is a feature of its own; if they mean one object, have it delivered "
+                          "under one key")
+
+
+def _folded(texts: Any) -> Any:
+    """Lower case, blanks trimmed and runs of them made one."""
+    return pc.replace_substring_regex(pc.utf8_trim_whitespace(pc.utf8_lower(texts)), r"\s+", " ")
+
+
+def _text_hash(texts: Any) -> npt.NDArray[np.uint64]:
+    """(n,) a 64-bit hash of each text: byte values times a weight of their place, modulo 2^64 (a multilinear hash).
+
+    Equal texts have equal hashes; unequal ones are compared again by whoever asks (`twin_keys`), so a collision costs time, not truth.
+    """
+    raw = pc.fill_null(texts.cast(pa.binary()), b"")
+    if len(raw) == 0:
+        return np.empty(0, dtype=np.uint64)
+    _, offsets, values = raw.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[raw.offset: raw.offset + len(raw) + 1].astype(np.int64)
+    data = np.empty(0, dtype=np.uint8) if values is None else np.frombuffer(values, dtype=np.uint8)[ends[0]:ends[-1]]
+    ends -= ends[0]
+    place = np.arange(len(data)) - np.repeat(ends[:-1], np.diff(ends))
+    terms = (data.astype(np.uint64) + np.uint64(1)) * _mixed(place.astype(np.uint64))
+    sums = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)))
+    return sums[ends[1:]] - sums[ends[:-1]]
+
+
+def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """(n,) words without a pattern: the finaliser of SplitMix64."""
+    z = (words + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+# --- the delivery as a whole -----------------------------------------------------------------------------------------------------------
+
+
+def empty_delivery(path: str, layer: str | None, previous_features: int) -> Finding:
+    """A delivery without a row. Over a filled dataset it always stops (spec/change.md section 5); the caller decides for a first one."""
+    where = path if layer is None else f"{path}, layer {layer}"
+    return Finding("schema", "", "empty", "error", "at least one row", f"{where} has no rows; published are {previous_features:,}", 0,
+                   remedy="look whether the export failed; a dataset is not emptied by an empty file")
+
+
+def edges(contract: Contract, delivered: str, *, previous: str | None = None) -> Finding | None:
+    """Edges between vertices: straight in the plane or great circles (GeoParquet 1.1, `edges`).
+
+    Args:
+        contract: promises planar or spherical.
+        delivered: what the file says.
+        previous: what the published version says, if there is one.
+    """
+    promised = contract.geometry.edges
+    if delivered == promised:
+        return None
+    change = f"; edges {previous} to {delivered}" if previous is not None and previous != delivered else ""
+    return Finding("geometry", contract.geometry_name, "edges", "error", f"{promised} edges", f"{delivered} edges{change}", 1,
+                   remedy=f"have the producer deliver {promised} edges (lines over long distances need intermediate points), or promise "
+                          f"`geometry: {{edges: {delivered}}}` in the contract")
+
+
+def freshness(contract: Contract, now: datetime, *, newest: datetime | None, delivered_at: datetime | None = None) -> Finding | None:
+    """The age of the data against `freshness_sla_minutes`.
+
+    Args:
+        contract: the promise; `freshness_from` names the field that holds the time, or is `delivered_at`, or None.
+        now: time zone aware.
+        newest: the newest value of `freshness_from` in the delivery; aware.
+        delivered_at: when the delivery arrived, used where the data hold no time; aware.
+    """
+    source = contract.freshness_from
+    measured = source is not None and source != "delivered_at"
+    moment = newest if measured else delivered_at
+    field_name = source if measured and source is not None else "delivered_at"
+    promised = f"at most {contract.freshness_sla_minutes:,} minutes old"
+    if moment is None:
+        if not measured:
+            return None
+        return Finding("service", field_name, "freshness", "error", promised, "no row holds a time", 1,
+                       remedy=f"have the producer fill {field_name}, or name another field in `freshness_from`")
+    minutes = (now - moment).total_seconds() / 60
+    if minutes <= contract.freshness_sla_minutes:
+        return None
+    label = "" if measured else " (delivery time, not measured on the data)"
+    return Finding("service", field_name, "freshness", "error" if measured else "warning", promised,
+                   f"{minutes:,.0f} minutes old: {moment.isoformat()}{label}", 1,
+                   remedy="have the producer deliver newer data, or agree on another `freshness_sla_minutes`")
+
+
+# --- precision -------------------------------------------------------------------------------------------------------------------------
+
+
+def measured_precision(histogram: npt.NDArray[np.int64]) -> int:
+    """The least d for which 99 % of ordinates lie on the 10^-d grid, the lower axis counting.
+
+    Args:
+        histogram: (2, 17) from `geometry.kernel.decimals`: per axis, how many ordinates need exactly d decimals (16: more than 15).
+
+    Returns:
+        0 to 16. 16 means finer than any contract can promise: ordinates off every grid.
+    """
+    finest = []
+    for axis in histogram:
+        total = int(axis.sum())
+        if total == 0:
+            continue
+        share = np.cumsum(axis) / total
+        finest.append(int(np.argmax(share >= _ON_GRID)))
+    return min(finest) if finest else 0
+
+
+def precision(contract: Contract, histogram: npt.NDArray[np.int64]) -> Finding | None:
+    """Whether the delivered coordinates are as fine as the contract promises (delivered CRS equal to the contract's only).
+
+    Coordinates finer than promised are no breach: they are rounded. Below 1,000 ordinates nothing is decided; the warning says so only
+    where the ordinates look coarser than promised.
+    """
+    ordinates = int(histogram.sum())
+    promised = contract.coordinate_precision
+    measured = measured_precision(histogram)
+    if ordinates == 0 or measured >= promised:
+        return None
+    observed = f"99 % of {ordinates:,} ordinates have {measured} decimals or fewer"
+    if ordinates < JUDGED_ORDINATES:
+        return Finding("geometry", contract.geometry_name, "precision", "warning", f"{promised} decimals",
+                       f"undecided: {observed}, judged from {JUDGED_ORDINATES:,} ordinates up", ordinates)
+    return Finding("geometry", contract.geometry_name, "precision", "error", f"{promised} decimals", observed, ordinates,
+                   remedy=f"have the producer export full coordinates, or promise `coordinate_precision: {measured}` in the contract")

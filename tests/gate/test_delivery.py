@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts import contract
+from merestone.gate.delivery import (
+    TwinKeys, _folded, duplicate_keys, edges, equal_groups, freshness, measured_precision, null_keys, precision, twin_keys,
+)
+
+
+def test_null_keys_are_counted_and_their_rows_named():
+    finding = null_keys("pid", np.array([2, 5]))
+    assert finding.observed == "2 null keys (rows 2 and 5 of the file)"
+    assert (finding.field, finding.rule, finding.severity, finding.per_row) == ("pid", "key_null", "error", False)
+    assert [sample.row for sample in finding.features] == [2, 5]
+
+
+def test_no_null_keys_is_no_finding():
+    assert null_keys("pid", np.array([], dtype=np.int64)) is None
+
+
+def test_a_null_component_is_named():
+    assert null_keys("a, b", np.array([4]), part="b").observed == "1 null b in the key (row 4 of the file)"
+
+
+def test_duplicate_keys_name_the_key_and_all_rows():
+    rows = np.array([1, 2, 3, 4, 5, 6])
+    groups = equal_groups(np.array([3, 9, 7, 1, 8, 7], dtype=np.uint64), rows)
+    finding = duplicate_keys("pid", groups, ["7"])
+    assert finding.observed == "key 7 twice (rows 3 and 6)"
+    assert finding.count == 2
+
+
+def test_many_duplicates_are_all_counted_and_the_first_named():
+    values = np.repeat(np.arange(100, dtype=np.uint64), 3)
+    groups = equal_groups(values, np.arange(1, 301))
+    finding = duplicate_keys("pid", groups, [str(n) for n in range(20)])
+    assert finding.count == 300
+    assert finding.observed.startswith("key 0 3 times (rows 1, 2 and 3), ")
+    assert finding.observed.endswith(" and 95 more")
+    assert len(finding.features) == 20
+
+
+@given(st.lists(st.integers(0, 6), max_size=40), st.booleans())
+def test_equal_groups_finds_what_a_dictionary_finds(values, two_words):
+    rows = np.arange(1, len(values) + 1)
+    words = np.array(values, dtype=np.uint64)
+    groups = equal_groups(np.column_stack([words, words % 2]) if two_words else words, rows)
+    plain = {}
+    for row, value in enumerate(values, start=1):
+        plain.setdefault(value, []).append(row)
+    assert [groups.group(n).tolist() for n in range(len(groups))] == [rows for rows in plain.values() if len(rows) > 1]
+
+
+def test_twins_are_found_over_batches_and_named():
+    twins = TwinKeys()
+    twins.add(pa.array(["AB-9", "x"]))
+    twins.add(pa.array(["AB-3", "ab-9 ", "y"]))
+    assert twins.suspects().tolist() == [0, 3]
+    finding = twin_keys("pid", ["AB-9", "ab-9 "], [1, 4])
+    assert finding.severity == "warning"
+    assert finding.observed == "'AB-9' / 'ab-9 '"
+
+
+def test_twins_across_versions_are_named_in_pairs():
+    finding = twin_keys("pid", ["AB-1", "AB-2", "AB-3", "AB-1 ", "ab-2"], [None, None, 3, 1, 2])
+    assert finding.observed == "'AB-1' / 'AB-1 ' and 'AB-2' / 'ab-2'"
+
+
+def test_suspects_are_whole_groups_within_the_limit():
+    twins = TwinKeys()
+    twins.add(pa.array([f"K{n // 3}" for n in range(300)]))
+    assert len(twins.suspects(limit=10)) == 9
+
+
+@given(st.lists(st.text(max_size=5) | st.none(), max_size=30), st.integers(0, 5))
+def test_suspects_are_exactly_the_texts_with_equal_folds(texts, cut):
+    array = pa.array(["pad"] * cut + texts, pa.string()).slice(cut)
+    twins = TwinKeys()
+    twins.add(array)
+    folds = {}
+    for place, fold in enumerate(_folded(array).to_pylist()):
+        folds.setdefault(fold or "", []).append(place)
+    assert sorted(twins.suspects().tolist()) == sorted(place for places in folds.values() if len(places) > 1 for place in places)
+
+
+def test_edges_that_differ_from_the_promise_refuse():
+    assert edges(contract(), "planar") is None
+    finding = edges(contract(), "spherical", previous="planar")
+    assert "edges planar to spherical" in finding.observed
+    assert finding.severity == "error"
+
+
+NOW = datetime(2026, 8, 1, 6, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("age", "late"), [(timedelta(minutes=1440), False), (timedelta(minutes=1441), True)])
+def test_freshness_is_judged_from_the_newest_value(age, late):
+    promise = contract(freshness_from="edited", freshness_sla_minutes=1440)
+    finding = freshness(promise, NOW, newest=NOW - age)
+    assert (finding is not None) is late
+
+
+def test_freshness_from_the_delivery_time_is_labelled():
+    finding = freshness(contract(freshness_sla_minutes=10), NOW, newest=None, delivered_at=NOW - timedelta(hours=1))
+    assert finding.severity == "warning"
+    assert "not measured on the data" in finding.observed
+
+
+def test_a_field_that_should_hold_the_time_but_does_not_is_a_finding():
+    assert freshness(contract(freshness_from="edited"), NOW, newest=None).observed == "no row holds a time"
+
+
+def histogram(x, y):
+    out = np.zeros((2, 17), dtype=np.int64)
+    for axis, counts in enumerate((x, y)):
+        for decimals, count in counts.items():
+            out[axis, decimals] = count
+    return out
+
+
+def test_precision_is_the_least_grid_that_holds_99_percent():
+    assert measured_precision(histogram({7: 990, 16: 10}, {7: 1000})) == 7
+    assert measured_precision(histogram({7: 989, 16: 11}, {7: 1000})) == 7  # x alone would say 16, the lower axis counts
+    assert measured_precision(histogram({16: 1000}, {16: 1000})) == 16
+
+
+def test_coarser_than_promised_refuses_from_a_thousand_ordinates():
+    promise = contract(coordinate_precision=7)
+    assert precision(promise, histogram({3: 500}, {3: 500})).severity == "error"
+    few = precision(promise, histogram({3: 499}, {3: 500}))
+    assert few.severity == "warning"
+    assert few.observed.startswith("undecided")
+
+
+def test_finer_than_promised_is_no_breach():
+    assert precision(contract(coordinate_precision=3), histogram({16: 5000}, {16: 5000})) is None
+
+
+def test_no_ordinates_is_no_finding():
+    assert precision(contract(), histogram({}, {})) is None
