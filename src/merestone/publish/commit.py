@@ -134,7 +134,7 @@ class Attempt:
     def _check_manifest(self, manifest: Manifest, number: int, expected: Current | None) -> None:
         parent = (expected.manifest.version, expected.sha256) if expected else (None, None)
         if (manifest.version, manifest.run_id, manifest.attempt) != (number, self.run_id, self.number):
-            raise InternalError(f"{self.intent.path} built manifest {manifest.version} of {manifest.run_id}-{manifest.attempt} for {number}")
+            raise InternalError(f"{self.intent.path} built {manifest.version} of {manifest.run_id}-{manifest.attempt} for {number}")
         if (manifest.parent, manifest.parent_sha256) != parent:
             raise InternalError(f"manifest {number} names parent {manifest.parent}, the attempt began at {parent[0]}")
 
