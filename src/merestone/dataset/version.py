@@ -1,0 +1,275 @@
+"""A published dataset as its consumers meet it: its versions, and the rows of one version by box and columns.
+
+Not here: which version is current (`current`), changes between versions (`feed`), SQL and VRT over the files (`views`).
+
+A read proves what it reads: each file has the size and the number of rows that the manifest says, and its pages their checksums. A file
+that is missing, cut or altered is an error that names it, never missing rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.dataset.columns import Columns, columns_of
+from merestone.dataset.current import Current, chain, current
+from merestone.dataset.manifest import DataFile, Manifest
+from merestone.dataset.rows import HINT, open_object
+from merestone.errors import CorruptError, MissingError, UsageError
+from merestone.storage.port import Store
+
+if TYPE_CHECKING:
+    import geopandas as gpd
+
+Box = tuple[float, float, float, float]
+_SIDES = ("xmin", "ymin", "xmax", "ymax")
+
+
+class Dataset:
+    """A published dataset. Each call sees what is current at that moment; a `Version` never changes."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    @property
+    def url(self) -> str:
+        """Where the dataset is."""
+        return self.store.url
+
+    def current(self) -> Current:
+        """The pointer and the manifest that it names.
+
+        Raises:
+            UsageError: nothing was ever published here.
+            CorruptError: the published state contradicts itself.
+        """
+        found = current(self.store)
+        if found is None:
+            raise UsageError(f"{self.store.url} holds no published dataset", field=self.store.url,
+                             hint="check the path, or publish first: merestone publish FILE")
+        return found
+
+    def manifests(self) -> Iterator[Manifest]:
+        """The manifests of all versions, newest first, each link of the chain proved."""
+        return (manifest for manifest, _ in chain(self.store, self.current()))
+
+    def versions(self) -> list[int]:
+        """The numbers of all versions, oldest first. Gaps are legal."""
+        return sorted(manifest.version for manifest in self.manifests())
+
+    def manifest(self, version: int | None = None) -> Manifest:
+        """The manifest of a version, the current one by default.
+
+        Raises:
+            UsageError: there is no such version.
+        """
+        seen = []
+        for manifest in self.manifests():
+            if version in (None, manifest.version):
+                return manifest
+            seen.append(manifest.version)
+            if version is not None and manifest.version < version:
+                break
+        raise UsageError(f"{self.store.url} has no version {version}", field=str(version),
+                         hint=f"the newest is {seen[0]}; `merestone log` lists them all")
+
+    def version(self, version: int | None = None) -> Version:
+        """A version to read from, the current one by default. Raises UsageError where there is none of that number."""
+        return Version(self.store, self.manifest(version))
+
+    def files(self, version: int | None = None) -> tuple[DataFile, ...]:
+        """The live data files of a version; paths are relative to `url`."""
+        return self.manifest(version).files
+
+    def to_arrow(self, columns: Sequence[str] | None = None, bbox: Box | None = None, version: int | None = None) -> Any:
+        """See `Version.to_arrow`."""
+        return self.version(version).to_arrow(columns=columns, bbox=bbox)
+
+    def to_geodataframe(
+        self, bbox: Box | None = None, version: int | None = None, columns: Sequence[str] | None = None,
+    ) -> gpd.GeoDataFrame:
+        """See `Version.to_geodataframe`."""
+        return self.version(version).to_geodataframe(columns=columns, bbox=bbox)
+
+
+class Version:
+    """One version of a dataset."""
+
+    def __init__(self, store: Store, manifest: Manifest) -> None:
+        self.store = store
+        self.manifest = manifest
+        self._columns: Columns | None = None
+        self._written: dict[int, Any] = {}
+
+    @property
+    def number(self) -> int:
+        """The number of the version."""
+        return self.manifest.version
+
+    @property
+    def columns(self) -> Columns:
+        """What a reader sees."""
+        if self._columns is None:
+            self._columns = columns_of(self.manifest, [self.file_schema(file) for file in self._one_of_each()])
+        return self._columns
+
+    def file_schema(self, file: DataFile) -> Any:
+        """The pyarrow schema of a data file; files that one version wrote have one schema, so one footer of each is read."""
+        if file.version not in self._written:
+            handle, parquet = open_object(self.store, file)
+            with handle:
+                self._written[file.version] = parquet.schema_arrow
+        return self._written[file.version]
+
+    def files_in(self, bbox: Box | None) -> list[DataFile]:
+        """The data files that can hold features whose boxes meet `bbox` (x, y minimum then maximum, in the contract's CRS)."""
+        if bbox is None:
+            return list(self.manifest.files)
+        return [file for file in self.manifest.files if file.bbox is not None and _meet(file.bbox, bbox)]
+
+    def batches(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> Iterator[Any]:
+        """The rows as pyarrow.RecordBatch, file by file, row group by row group.
+
+        Args:
+            columns: names, in the order wanted; None for all.
+            bbox: x, y minimum then maximum in the contract's CRS. Features whose box meets it come; features without a position do not.
+
+        Raises:
+            UsageError: a column that the version does not have, or no box.
+            CorruptError: a file is missing, cut or altered.
+        """
+        if bbox is not None:
+            bbox = check_box(bbox)
+        schema = self._select(columns)
+        for file in self.files_in(bbox):
+            yield from self._read(file, schema, bbox)
+
+    def to_arrow(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> Any:
+        """The rows as one pyarrow.Table: geometry as canonical WKB, in the CRS that the `geo` metadata name. Arguments as for `batches`."""
+        return pa.Table.from_batches(self.batches(columns, bbox), self._select(columns))
+
+    def to_geodataframe(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> gpd.GeoDataFrame:
+        """The rows as a GeoDataFrame in the contract's CRS; the geometry always comes. Arguments as for `batches`.
+
+        Integers and booleans with nulls come in pandas' nullable types, so that an id beyond 2**53 keeps its last digits.
+
+        Raises:
+            MissingError: GeoPandas is not installed.
+        """
+        try:
+            import geopandas  # noqa: PLC0415 - an extra: everything else works without it
+            import pandas as pd  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with it; its stubs are a package of their own
+            from shapely import from_wkb  # noqa: PLC0415 - as above
+        except ImportError as fault:
+            raise MissingError("GeoPandas is not installed", field="geopandas", hint='pip install "merestone[geopandas]"') from fault
+        geometry = self.columns.geometry
+        if columns is not None and geometry not in columns:
+            columns = [*columns, geometry]
+        table = self.to_arrow(columns, bbox)
+        exact = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+        nulls = [column.null_count > 0 for column in table.columns]
+        parts = {
+            field.name: table.column(n).to_pandas(types_mapper=exact.get if nulls[n] else None)
+            for n, field in enumerate(table.schema) if field.name != geometry
+        }
+        frame = pd.DataFrame(parts, index=pd.RangeIndex(table.num_rows))
+        shapes = from_wkb(table.column(geometry).to_numpy(zero_copy_only=False))
+        frame.insert(table.schema.names.index(geometry), geometry, geopandas.GeoSeries(shapes, crs=self.columns.epsg))
+        return geopandas.GeoDataFrame(frame, geometry=geometry)
+
+    def _one_of_each(self) -> list[DataFile]:
+        """A file of each version that wrote some, newest first."""
+        one = {file.version: file for file in self.manifest.files}
+        return [one[version] for version in sorted(one, reverse=True)]
+
+    def _select(self, columns: Sequence[str] | None) -> Any:
+        schema = self.columns.schema
+        if columns is None:
+            return schema
+        for name in columns:
+            if name not in schema.names:
+                raise UsageError(f"version {self.number} of {self.manifest.name} has no column {name!r}", field=name,
+                                 hint=f"it has {', '.join(schema.names)}")
+        metadata = schema.metadata if self.columns.geometry in columns else None
+        return pa.schema([schema.field(name) for name in columns], metadata=metadata)
+
+    def _read(self, file: DataFile, schema: Any, bbox: Box | None) -> Iterator[Any]:
+        handle, parquet = open_object(self.store, file)
+        with handle:
+            there = set(parquet.schema_arrow.names)
+            wanted = [name for name in schema.names if name in there]
+            cover = ""
+            groups = list(range(parquet.metadata.num_row_groups))
+            if bbox is not None:
+                cover = _covering(parquet, file)
+                groups = [n for n in groups if _group_meets(parquet.metadata.row_group(n), cover, bbox)]
+                wanted = list(dict.fromkeys([*wanted, cover]))
+            for n in groups:
+                try:
+                    table = parquet.read_row_group(n, columns=wanted, use_threads=False)
+                except (OSError, pa.ArrowInvalid) as fault:
+                    raise CorruptError(f"{file.path} is altered: {fault}", field=file.path, hint=HINT) from fault
+                if bbox is not None:
+                    table = table.filter(_rows_meet(table.column(cover), bbox))
+                yield from _shape(table, schema).to_batches()
+
+
+def check_box(bbox: Sequence[float]) -> Box:
+    """Four finite numbers, minimum before maximum.
+
+    Raises:
+        UsageError: they are not.
+    """
+    box = tuple(float(each) for each in bbox)
+    if len(box) != 4 or not np.isfinite(box).all() or box[0] > box[2] or box[1] > box[3]:
+        raise UsageError(f"{list(bbox)} is no box", field="bbox", hint="give xmin, ymin, xmax, ymax in the CRS of the dataset")
+    return box
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] <= other[2] and one[2] >= other[0] and one[1] <= other[3] and one[3] >= other[1]
+
+
+def _covering(parquet: Any, file: DataFile) -> str:
+    """The name of the covering column of a data file (GeoParquet 1.1, `covering.bbox`)."""
+    try:
+        geo = json.loads(parquet.schema_arrow.metadata[b"geo"])
+        return str(geo["columns"][geo["primary_column"]]["covering"]["bbox"]["xmin"][0])
+    except (TypeError, KeyError, ValueError) as fault:
+        raise CorruptError(f"{file.path} does not name its covering column: {fault!r}", field=file.path, hint=HINT) from fault
+
+
+def _group_meets(group: Any, cover: str, bbox: Box) -> bool:
+    """Whether a row group can hold a box that meets; without statistics it can."""
+    found: dict[str, Any] = {}
+    for n in range(group.num_columns):
+        column = group.column(n)
+        if column.path_in_schema.startswith(cover + "."):
+            found[column.path_in_schema[len(cover) + 1 :]] = column.statistics
+    stats = [found.get(side) for side in _SIDES]
+    if any(each is None or not each.has_min_max for each in stats):
+        return not all(each is not None and each.num_values == 0 for each in stats)
+    xmin, ymin, xmax, ymax = stats
+    return _meet((xmin.min, ymin.min, xmax.max, ymax.max), bbox)  # type: ignore[union-attr]  # none is None: seen above
+
+
+def _rows_meet(cover: Any, bbox: Box) -> Any:
+    """Which rows' boxes meet, as a boolean array; rows without a box do not."""
+    column = cover.combine_chunks()
+    xmin, ymin, xmax, ymax = (column.field(side) for side in _SIDES)
+    meets = pc.and_kleene(pc.and_kleene(pc.less_equal(xmin, bbox[2]), pc.greater_equal(xmax, bbox[0])),
+                          pc.and_kleene(pc.less_equal(ymin, bbox[3]), pc.greater_equal(ymax, bbox[1])))
+    return pc.and_(pc.fill_null(meets, fill_value=False), column.is_valid())
+
+
+def _shape(table: Any, schema: Any) -> Any:
+    """The columns of `schema`; one that the file is older than comes as typed nulls."""
+    there = set(table.schema.names)
+    columns = [table.column(each.name).cast(each.type) if each.name in there else pa.chunked_array([pa.nulls(table.num_rows, each.type)])
+               for each in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
