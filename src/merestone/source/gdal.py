@@ -1,0 +1,142 @@
+"""How GDAL is called: nothing written beside the source, nothing fetched, and what it says caught and kept.
+
+GDAL's warnings arrive as Python warnings, which are caught per call; deliveries are therefore read in the main thread of a process.
+Not here: what a format's columns mean (`vector`, `shapefile`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyogrio
+
+from merestone.errors import SourceError
+from merestone.outcome import Finding
+from merestone.source.located import Located
+
+# What keeps each driver from writing beside the source, from the network, and from guessing types out of text.
+_OPTIONS: dict[str, dict[str, str]] = {
+    "GPKG": {"IMMUTABLE": "YES"},
+    "GeoJSON": {"DATE_AS_STRING": "YES"},
+    "GeoJSONSeq": {"DATE_AS_STRING": "YES"},
+    "GML": {"WRITE_GFS": "NO", "DOWNLOAD_SCHEMA": "NO"},
+}
+_CONFIG = {
+    "CPL_VSIL_GZIP_WRITE_PROPERTIES": "NO",  # no .gz.properties beside the source
+    "GDAL_PAM_ENABLED": "NO",  # no .aux.xml
+    "GML_SKIP_RESOLVE_ELEMS": "ALL",  # no .resolved.gml, no xlinks followed
+    "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # a feature may be larger than 200 MB
+}
+# Said about things that are not used: feature ids of GeoJSON, and the geometry type in the description
+_SILENT = ("Several features with id", "Measured (M) geometry types are not supported")
+_NATIVE_TIMES = {"GPKG", "OpenFileGDB"}  # the others keep each value's own zone only as text
+FAULTS = (
+    pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, pyogrio.errors.FeatureError, pyogrio.errors.CRSError,
+    pa.ArrowException, OSError, UnicodeDecodeError,
+)  # fmt: skip
+
+
+class Gdal:
+    """One file as GDAL sees it, and what GDAL has said about it so far."""
+
+    def __init__(self, found: Located) -> None:
+        pyogrio.set_gdal_config_options(_CONFIG)
+        self.found = found
+        self._said: set[str] = set()
+        self._told: set[str] = set()
+
+    def layers(self) -> list[str]:
+        """The names of its layers, in file order."""
+        with self._errors(), self._listening():
+            return [str(name) for name, _ in pyogrio.list_layers(self.found.gdal)]
+
+    def count(self, layer: str | None) -> int | None:
+        """The number of rows that the file states, None where it states none."""
+        with self._errors(), self._listening():
+            count = int(pyogrio.read_info(self.found.gdal, layer=layer)["features"])
+        return count if count >= 0 else None
+
+    @contextmanager
+    def stream(self, layer: str | None, batch_rows: int, columns: list[str] | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
+        """GDAL's description of a layer and its Arrow reader; `batches` reads from it."""
+        opened = pyogrio.open_arrow(
+            self.found.gdal,
+            layer=layer,
+            columns=columns,
+            use_pyarrow=True,
+            batch_size=batch_rows,
+            return_fids=self.found.format == "GPKG",
+            datetime_as_string=self.found.format not in _NATIVE_TIMES,
+            **_OPTIONS.get(self.found.format, {}),
+        )
+        with self._errors(), self._listening():
+            entered = opened.__enter__()
+        try:
+            yield entered
+        finally:
+            opened.__exit__(None, None, None)
+
+    def batches(self, reader: Any) -> Iterator[Any]:
+        """The record batches of a reader, with GDAL's errors turned into ours."""
+        rows = 0
+        stream = iter(reader)
+        while True:
+            try:
+                with self._listening():
+                    batch = next(stream, None)
+            except FAULTS as fault:
+                raise SourceError(
+                    f"{self.found.shown} breaks off after row {rows}: {_first_line(fault)}",
+                    field=self.found.shown,
+                    hint="copy or export it again",
+                ) from fault
+            if batch is None:
+                return
+            rows += batch.num_rows
+            yield batch
+
+    def spoken(self) -> tuple[Finding, ...]:
+        """What GDAL has warned about and was not told before, once per wording."""
+        said, self._said = self._said, set()
+        fresh = sorted(said - self._told)
+        self._told |= said
+        return tuple(
+            Finding("schema", "", "driver", "warning", f"a {self.found.format} file that GDAL reads without remark", each, 1)
+            for each in fresh
+        )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except FAULTS as fault:
+            raise SourceError(
+                f"{self.found.shown} is truncated or not {self.found.format}: {_first_line(fault)}",
+                field=self.found.shown,
+                hint="copy or export it again",
+            ) from fault
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            yield
+        for each in heard:
+            said = str(each.message)
+            if not said.startswith(_SILENT):
+                self._said.add(said)
+
+
+def geometry_place(schema: Any) -> int | None:
+    """Where the geometry column stands in a schema of GDAL's: the last one, whatever the attributes are called."""
+    last = len(schema) - 1
+    named = (schema.field(last).metadata or {}).get(b"ARROW:extension:name", b"") if last >= 0 else b""
+    return last if named.startswith((b"geoarrow", b"ogc")) else None
+
+
+def _first_line(fault: BaseException) -> str:
+    return str(fault).split("\n", 1)[0][:300]

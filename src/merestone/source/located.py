@@ -1,0 +1,184 @@
+"""Which file a path means: its format by name and by its first bytes, unpacked from .gz or .zip where GDAL should not do it.
+
+The format is settled here and not by GDAL, which tries every driver it has: a text file called parcels.gpkg may otherwise be opened
+as a virtual dataset that reaches for other files.
+Not here: reading (`vector`, `shapefile`, `geoparquet`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import tempfile
+import weakref
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from merestone.errors import SourceError, UsageError
+from merestone.source.port import SourceSpec
+from merestone.source.xml_prolog import root_element
+
+_FORMATS = {
+    ".gpkg": "GPKG", ".shp": "ESRI Shapefile", ".dbf": "ESRI Shapefile", ".fgb": "FlatGeobuf", ".gml": "GML", ".kml": "KML",
+    ".geojson": "GeoJSON", ".json": "GeoJSON", ".topojson": "TopoJSON", ".geojsonl": "GeoJSONSeq", ".geojsons": "GeoJSONSeq",
+    ".ndjson": "GeoJSONSeq", ".jsonl": "GeoJSONSeq", ".ndgeojson": "GeoJSONSeq", ".gdb": "OpenFileGDB", ".parquet": "Parquet",
+    ".geoparquet": "Parquet", ".pq": "Parquet",
+}  # fmt: skip
+_LATER = {".csv", ".tsv", ".txt"}
+_MAGIC = {"GPKG": b"SQLite format 3\0", "FlatGeobuf": b"fgb", "ESRI Shapefile": b""}
+_UNPACKED = {"GPKG", "ESRI Shapefile", "Parquet"}  # read at random places, by more than one reader
+_SHAPEFILE_PARTS = {".shp", ".shx", ".dbf", ".prj", ".cpg"}
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A delivery's file: `path` on disk for our own readers, `gdal` for GDAL; `stem` is its name without suffixes.
+
+    `shown` is what messages name. `scratch`, where something was unpacked, lives as long as the reader does (`keep`).
+    """
+
+    format: str
+    path: Path
+    gdal: str
+    shown: str
+    stem: str
+    scratch: Path | None = None
+
+    def keep(self, owner: object) -> None:
+        """Remove what was unpacked when `owner`, the reader, is gone."""
+        if self.scratch is not None:
+            weakref.finalize(owner, shutil.rmtree, self.scratch, True)  # True: ignore errors
+
+
+def locate(spec: SourceSpec) -> Located:
+    """Find the file and settle its format.
+
+    Raises:
+        SourceError: there is no such file, or it is not what its name says, or not of a format that is read.
+        UsageError: the format belongs to a later version.
+    """
+    path = Path(spec.path)
+    if "\0" in spec.path or not path.exists():
+        raise SourceError(f"there is no {spec.path}", field="source", hint="check source.path, or give --source")
+    try:
+        found = _locate(path, spec)
+        _check_content(found)
+    except (OSError, zipfile.BadZipFile, EOFError, zlib.error) as fault:
+        raise SourceError(f"{spec.path} cannot be read: {fault}", field=spec.path, hint="copy or export it again") from fault
+    return found
+
+
+def _locate(path: Path, spec: SourceSpec) -> Located:
+    suffixes = [each.lower() for each in path.suffixes]
+    last = suffixes[-1] if suffixes else ""
+    if last == ".zip":
+        return _in_zip(path, spec)
+    if last == ".gz":
+        kind = _format(suffixes[-2] if len(suffixes) > 1 else "", spec.path)
+        stem = Path(path.stem).stem
+        if kind in _UNPACKED:
+            scratch = Path(tempfile.mkdtemp(prefix="merestone-"))
+            target = scratch / path.stem
+            with gzip.open(path) as packed, target.open("wb") as plain:
+                shutil.copyfileobj(packed, plain)
+            return Located(kind, target, str(target), spec.path, stem, scratch)
+        return Located(kind, path, f"/vsigzip/{path}", spec.path, stem)
+    if path.is_dir() and last != ".gdb":
+        raise SourceError(f"{spec.path} is a folder", field="source", hint="name one file (or a .gdb folder)")
+    return Located(_format(last, spec.path), path, str(path), spec.path, path.stem)
+
+
+def _format(suffix: str, shown: str) -> str:
+    if suffix in _LATER:
+        raise UsageError(f"{shown}: CSV is not read in this version", field="source", hint="deliver GeoParquet, GeoPackage or GeoJSON")
+    if suffix not in _FORMATS:
+        raise SourceError(
+            f"{shown}: no format that is read has the suffix {suffix or '(none)'!r}",
+            field="source",
+            hint=f"deliver one of: {', '.join(sorted(_FORMATS))} (also as .gz or .zip)",
+        )
+    return _FORMATS[suffix]
+
+
+def _in_zip(path: Path, spec: SourceSpec) -> Located:
+    with zipfile.ZipFile(path) as archive:
+        members = [name for name in archive.namelist() if not name.startswith("__MACOSX/")]
+        candidates: dict[str, str] = {}
+        for name in members:
+            parts = PurePosixPath(name).parts
+            geodatabase = next((at for at, part in enumerate(parts) if part.lower().endswith(".gdb")), None)
+            if geodatabase is not None:
+                candidates["/".join(parts[: geodatabase + 1])] = "OpenFileGDB"
+            elif PurePosixPath(name).suffix.lower() in _FORMATS.keys() - {".dbf"}:
+                candidates[name] = _FORMATS[PurePosixPath(name).suffix.lower()]
+        if not candidates and any(name.lower().endswith(".gdbtable") for name in members):
+            return Located("OpenFileGDB", path, f"/vsizip/{path}", spec.path, path.stem)
+        member = _choose(candidates, spec)
+        shown, stem = f"{spec.path}/{member}", PurePosixPath(member).stem
+        if candidates[member] not in _UNPACKED:
+            return Located(candidates[member], path, f"/vsizip/{{{path}}}/{member}", shown, stem)
+        wanted = [member]
+        if candidates[member] == "ESRI Shapefile":
+            base = member[: -len(".shp")].lower()
+            wanted = [
+                name for name in members if name[: -len(".shp")].lower() == base and PurePosixPath(name).suffix.lower() in _SHAPEFILE_PARTS
+            ]
+        scratch = Path(tempfile.mkdtemp(prefix="merestone-"))
+        for name in wanted:
+            target = scratch / (stem + PurePosixPath(name).suffix.lower())  # never the member's own path: it may point anywhere
+            with archive.open(name) as packed, target.open("wb") as plain:
+                shutil.copyfileobj(packed, plain)
+    target = scratch / (stem + PurePosixPath(member).suffix.lower())
+    return Located(candidates[member], target, str(target), shown, stem, scratch)
+
+
+def _choose(candidates: dict[str, str], spec: SourceSpec) -> str:
+    if len(candidates) == 1:
+        return next(iter(candidates))
+    names = {PurePosixPath(member).stem: member for member in candidates}
+    if spec.layer in names:
+        return names[cast("str", spec.layer)]
+    if not candidates:
+        raise SourceError(f"{spec.path} holds no file of a format that is read", field="source", hint="zip a GeoPackage or a shapefile")
+    raise SourceError(
+        f"{spec.path} holds several files: {', '.join(sorted(names))}", field="source.layer", hint="name one of them in source.layer"
+    )
+
+
+def _check_content(found: Located) -> None:
+    """Refuse a file whose first bytes are not those of its format, before GDAL takes it for something else."""
+    if found.format == "OpenFileGDB":
+        return
+    with open_bytes(found) as file:
+        if found.format in {"GML", "KML"}:
+            root = root_element(cast("IO[bytes]", file), found.shown)  # type: ignore[arg-type]  # gzip and zip files read like binary files
+            if "VRTDataSource" in root:
+                raise _foreign(found)
+            return
+        head = file.read(512)
+    if found.format in {"GeoJSON", "GeoJSONSeq", "TopoJSON"}:
+        text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\x1e \t\r\n")
+        if not text.startswith(b"{"):
+            raise _foreign(found)
+    elif not head.startswith(_MAGIC.get(found.format, b"")):
+        raise _foreign(found)
+
+
+def _foreign(found: Located) -> SourceError:
+    return SourceError(
+        f"{found.shown} is truncated or not {found.format}", field=found.shown, hint="check that the file is what its name says"
+    )
+
+
+def open_bytes(found: Located) -> IO[bytes]:
+    """The uncompressed bytes of the file that GDAL will read."""
+    if found.gdal.startswith("/vsigzip/"):
+        return cast("IO[bytes]", gzip.open(found.path))
+    if found.gdal.startswith("/vsizip/"):
+        member = found.gdal.partition("}/")[2]
+        with zipfile.ZipFile(found.path) as archive:
+            return archive.open(member)
+    return found.path.open("rb")

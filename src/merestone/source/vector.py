@@ -1,0 +1,165 @@
+"""What GDAL reads whole: GeoPackage, GeoJSON, FlatGeobuf, GML, KML, file geodatabases, TopoJSON.
+
+Not here: shapefiles (`shapefile`), Parquet (`geoparquet`), which file is meant (`located`), how GDAL is called (`gdal`).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pyarrow as pa
+
+from merestone.errors import SourceError
+from merestone.outcome import Finding
+from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain, plain_type
+from merestone.source.crs_assertion import with_assertion
+from merestone.source.gdal import Gdal, geometry_place
+from merestone.source.located import Located
+from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec
+
+_ONE_LAYER = {"GeoJSON", "GeoJSONSeq", "TopoJSON", "FlatGeobuf"}
+_COUNTED = {"GPKG", "FlatGeobuf", "OpenFileGDB"}  # the row count stands in a header
+_UNDEFINED = {"Undefined geographic SRS": "srs_id 0", "Undefined Cartesian SRS": "srs_id -1"}
+
+
+class VectorSource:
+    """A delivery that GDAL reads; see `merestone.source.port.Source`."""
+
+    def __init__(self, spec: SourceSpec, found: Located) -> None:
+        found.keep(self)
+        self._found = found
+        self._gdal = Gdal(found)
+        if found.format == "GPKG":
+            _refuse_unfinished(found)
+        self._layer = self._chosen_layer(spec.layer)
+        with self._gdal.stream(self._layer, BATCH_ROWS) as (meta, reader):
+            schema = reader.schema
+        self._geometry_at = geometry_place(schema)
+        numbered = found.format == "GPKG" and not _is_stored(schema.field(0).name, found, self._layer)
+        self._places = [at for at in range(int(numbered), len(schema)) if at != self._geometry_at]
+        names = nfc_names([schema.field(at).name for at in self._places], found.shown)
+        fields = []
+        for at, name in zip(self._places, names, strict=True):
+            field = schema.field(at)
+            content = _content(field)
+            fields.append(pa.field(name, pa.string() if content is JSON_TEXT else plain_type(field.type), metadata=content))
+        geometry, findings = None, []
+        if self._geometry_at is not None:
+            label = geometry_label(str(meta["geometry_name"] or "geometry"), names)
+            geometry, findings = with_assertion(_geometry(label, schema.field(self._geometry_at), found.format), spec.crs)
+            fields.append(pa.field(label, pa.binary()))
+        if spec.geometry is not None and (geometry is None or geometry.name != spec.geometry):
+            raise SourceError(
+                f"{found.shown} has no geometry column {spec.geometry!r}; it has: {'none' if geometry is None else geometry.name}",
+                field="source.geometry",
+                hint="leave out source.geometry",
+            )
+        rows = self._gdal.count(self._layer) if found.format in _COUNTED else None
+        is_geopackage = found.format == "GPKG"
+        self._delivery = Delivery(
+            path=spec.path,
+            driver=found.format,
+            layer=self._layer,
+            schema=pa.schema(fields),
+            geometry=geometry,
+            rows=rows,
+            fid_column=schema.field(0).name if is_geopackage else None,
+            utc_columns=frozenset(each.name for each in fields if is_geopackage and pa.types.is_timestamp(each.type)),
+            findings=(*findings, *self._gdal.spoken()),
+        )
+
+    @property
+    def delivery(self) -> Delivery:
+        """What is known before reading."""
+        return self._delivery
+
+    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+        """The rows in file order; see `merestone.source.port.Source.batches`."""
+        rows = 0
+        with self._gdal.stream(self._layer, batch_rows) as (_, reader):
+            for batch in self._gdal.batches(reader):
+                yield self._shaped(batch, rows + 1)
+                rows += batch.num_rows
+        expected = self._delivery.rows
+        if expected is not None and rows != expected:
+            raise SourceError(
+                f"{self._found.shown} breaks off: {rows} of {expected} rows could be read",
+                field=self._found.shown,
+                hint="copy or export it again",
+            )
+
+    def late_findings(self) -> tuple[Finding, ...]:
+        """What GDAL warned about while reading."""
+        return self._gdal.spoken()
+
+    def _chosen_layer(self, asked: str | None) -> str | None:
+        if asked is None and self._found.format in _ONE_LAYER:
+            return None
+        layers = self._gdal.layers()
+        in_zip = self._found.gdal.startswith("/vsizip/")
+        if len(layers) == 1 and (asked is None or (in_zip and asked == self._found.stem)):
+            return layers[0]
+        if asked in layers:
+            return asked
+        listed = ", ".join(layers) or "none"
+        raise SourceError(
+            f"{self._found.shown} has {f'{len(layers)} layers' if asked is None else f'no layer {asked!r}; its layers'}: {listed}",
+            field="source.layer",
+            hint="name one of them in source.layer",
+        )
+
+    def _shaped(self, batch: Any, first_row: int) -> Any:
+        out = []
+        for at, field in zip(self._places, self._delivery.schema, strict=False):  # the geometry comes after the attributes
+            column = plain(batch.column(at))
+            if pa.types.is_string(column.type):
+                column = checked_text(column, path=self._found.shown, name=field.name, first_row=first_row)
+            out.append(column)
+        if self._geometry_at is not None:
+            out.append(plain(batch.column(self._geometry_at)).cast(pa.binary()))
+        return pa.RecordBatch.from_arrays(out, schema=self._delivery.schema)
+
+
+def _refuse_unfinished(found: Located) -> None:
+    """A GeoPackage with a write-ahead log is not finished: its newest rows are in the log, which a read-only reader must not fold in."""
+    log = found.path.with_name(found.path.name + "-wal")
+    if log.is_file() and log.stat().st_size:
+        raise SourceError(
+            f"{found.shown} has an unfinished write-ahead log ({log.name}); its last edits are not in the file",
+            field=found.shown,
+            hint="close the program that writes it, or run: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'",
+        )
+
+
+def _is_stored(name: str, found: Located, layer: str | None) -> bool:
+    """Whether GDAL's feature number is a primary key that the GeoPackage stores, and not a count of the rows of a view."""
+    with closing(sqlite3.connect(f"{found.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+        keys = database.execute("select name from pragma_table_info(?) where pk = 1", (layer,)).fetchall()
+    return (name,) in keys
+
+
+def _content(field: Any) -> dict[bytes, bytes] | None:
+    metadata = field.metadata or {}
+    is_json = isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name == "arrow.json"
+    if is_json or metadata.get(b"ARROW:extension:name") == b"arrow.json":
+        return JSON_TEXT
+    return DATETIME_TEXT if metadata.get(b"GDAL:OGR:type") == b"DateTime" else None
+
+
+def _geometry(label: str, field: Any, kind: str) -> GeometryColumn:
+    described = json.loads((field.metadata or {}).get(b"ARROW:extension:metadata") or b"{}")
+    crs = described.get("crs")
+    if crs is None:
+        return GeometryColumn(label, None, {"TopoJSON": "TopoJSON states none", "GeoJSON": "crs null"}.get(kind, "none in the file"))
+    if isinstance(crs, str):
+        return GeometryColumn(label, crs, "file")
+    if kind in {"GeoJSON", "GeoJSONSeq"} and str(crs.get("id", {}).get("code")) in {"4326", "4979"}:
+        # RFC 7946 section 4: WGS 84, longitude first; GDAL calls it EPSG:4979 where a position has a height
+        return GeometryColumn(label, "OGC:CRS84", "RFC 7946")
+    if crs.get("name") in _UNDEFINED:
+        return GeometryColumn(label, None, _UNDEFINED[crs["name"]])
+    return GeometryColumn(label, json.dumps(crs, ensure_ascii=False), "file")
