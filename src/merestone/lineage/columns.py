@@ -1,0 +1,158 @@
+"""Events in columns: the compact form that travels in memory, its way to the schema's form and back, and hashes over columns.
+
+Not here: where the values come from (`collector`), the tree over the hashes (`merkle`).
+
+The compact form keeps the event id as 16 bytes and every other text as a dictionary column: about 100 bytes an event in memory.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.lineage.event import IDENTITY, SEPARATOR, check_identity
+from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
+
+_HEX = np.frombuffer("".join(f"{each:02x}" for each in range(256)).encode(), dtype=np.uint16)
+_CONTROL = "[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]"
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+ID = pa.binary(16)
+
+COMPACT_SCHEMA: Any = pa.schema([
+    pa.field(each.name, ID if each.name == "event_id" else _DICTIONARY if each.type == pa.string() else each.type)
+    for each in LINEAGE_ARROW_SCHEMA
+])
+
+
+def check_feature_ids(feature_ids: Any) -> None:
+    """The checks of `event.check_identity` over a pyarrow string array.
+
+    Raises:
+        ValueError: a null, an empty text, a control character, a text that is not NFC; names the first.
+    """
+    if feature_ids.null_count:
+        raise ValueError(f"feature_id is missing in row {pc.index(pc.is_null(feature_ids), True).as_py()} of the batch")
+    lengths = pc.binary_length(feature_ids)
+    bad = pc.or_(pc.equal(lengths, 0), pc.match_substring_regex(feature_ids, _CONTROL))
+    if not pc.all(pc.string_is_ascii(feature_ids)).as_py():
+        bad = pc.or_(bad, pc.not_equal(pc.utf8_normalize(feature_ids, form="NFC"), feature_ids))
+    if pc.any(bad).as_py():
+        row = pc.index(bad, True).as_py()
+        check_identity("feature_id", feature_ids[row].as_py())
+        raise ValueError(f"feature_id {feature_ids[row].as_py()!r} in row {row} of the batch may not be part of an event's identity")
+
+
+def event_ids(run_id: str, stage: str, feature_ids: Any, event_type: str) -> npt.NDArray[np.uint8]:
+    """`event.make_event_id` over a checked pyarrow string array: uint8, shape (rows, 16)."""
+    for name, value in zip((IDENTITY[0], IDENTITY[1], IDENTITY[3]), (run_id, stage, event_type), strict=True):
+        check_identity(name, value)
+    head = pa.scalar(f"{run_id}{SEPARATOR}{stage}{SEPARATOR}".encode(), pa.binary())
+    tail = pa.scalar(f"{SEPARATOR}{event_type}".encode(), pa.binary())
+    joined = pc.binary_join_element_wise(head, pc.cast(feature_ids, pa.binary()), tail, pa.scalar(b"", pa.binary()))
+    return blake2b_rows(joined, 16)
+
+
+def blake2b_rows(values: Any, digest_size: int) -> npt.NDArray[np.uint8]:
+    """blake2b of each value of a pyarrow binary array without nulls: uint8, shape (rows, digest_size)."""
+    if not len(values):
+        return np.empty((0, digest_size), np.uint8)
+    _, offsets_buffer, data = values.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int32)[values.offset:values.offset + len(values) + 1].tolist()
+    view = memoryview(data) if data is not None else memoryview(b"")
+    digests = b"".join([blake2b(view[start:end], digest_size=digest_size).digest()
+                        for start, end in pairwise(offsets)])
+    return np.frombuffer(digests, np.uint8).reshape(-1, digest_size)
+
+
+def id_array(digests: npt.NDArray[np.uint8]) -> Any:
+    """Digests of shape (rows, 16) as a pyarrow fixed_size_binary(16) array."""
+    rows = np.ascontiguousarray(digests)
+    return pa.Array.from_buffers(ID, len(rows), [None, pa.py_buffer(rows)])
+
+
+def to_hex(ids: Any) -> Any:
+    """A fixed_size_binary(16) array as a string array of hex digits."""
+    raw = np.frombuffer(ids.buffers()[1], np.uint8)[ids.offset * 16:(ids.offset + len(ids)) * 16]
+    offsets = np.arange(len(ids) + 1, dtype=np.int32) * 32
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(_HEX[raw]))
+
+
+def from_hex(texts: Any) -> Any:
+    """The way back of `to_hex`.
+
+    Raises:
+        ValueError: a text that is not 32 hex digits.
+    """
+    if texts.null_count or not pc.all(pc.match_substring_regex(texts, "^[0-9a-f]{32}$")).as_py():
+        raise ValueError("event_id is not 32 lower-case hex digits")
+    _, offsets_buffer, data = texts.buffers()
+    first = np.frombuffer(offsets_buffer, np.int32)[texts.offset] if len(texts) else 0
+    digits = np.frombuffer(data, np.uint8)[first:first + 32 * len(texts)] if len(texts) else np.empty(0, np.uint8)
+    nibbles = np.where(digits >= ord("a"), digits - (ord("a") - 10), digits - ord("0")).astype(np.uint8)
+    return id_array((nibbles[0::2] << np.uint8(4) | nibbles[1::2]).astype(np.uint8).reshape(-1, 16))
+
+
+def constant(value: str | None, rows: int) -> Any:
+    """A dictionary column that holds one text, or nothing, `rows` times."""
+    if value is None:
+        return pa.DictionaryArray.from_arrays(pa.nulls(rows, pa.int32()), pa.array([], pa.string()))
+    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([value], pa.string()))
+
+
+def one_chunk(column: Any) -> Any:
+    """A column as one pyarrow.Array."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def concat(tables: list[Any]) -> Any:
+    """Compact tables as one, in order, with one chunk and one dictionary a column."""
+    if not tables:
+        return COMPACT_SCHEMA.empty_table()
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def expand(table: Any) -> Any:
+    """A compact table in the schema's form (LINEAGE_ARROW_SCHEMA).
+
+    Raises:
+        ValueError: the table holds 2^31 bytes of one text column; expand it in slices.
+    """
+    arrays = []
+    for field in LINEAGE_ARROW_SCHEMA:
+        column = table.column(field.name)
+        if field.name == "event_id":
+            chunks = [to_hex(each) for each in column.chunks]
+            arrays.append(pa.chunked_array(chunks, pa.string()))
+        else:
+            arrays.append(pc.cast(column, field.type) if column.type != field.type else column)
+    return pa.Table.from_arrays(arrays, schema=LINEAGE_ARROW_SCHEMA)
+
+
+def compact(table: Any) -> Any:
+    """A table of the schema's form in compact form.
+
+    Raises:
+        ValueError: another schema, or a null in a required field (which Arrow itself lets pass).
+    """
+    if not table.schema.equals(LINEAGE_ARROW_SCHEMA):
+        raise ValueError(f"the table is not of the lineage schema {SCHEMA.version}: {table.schema.names}")
+    table = table.combine_chunks()
+    arrays = []
+    for field in LINEAGE_ARROW_SCHEMA:
+        column = one_chunk(table.column(field.name))
+        if column.null_count and not field.nullable:
+            raise ValueError(f"{field.name} is missing in {column.null_count} rows")
+        if field.name == "event_id":
+            column = from_hex(column)
+        elif field.type == pa.string():
+            column = pc.dictionary_encode(column)
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, schema=COMPACT_SCHEMA)
