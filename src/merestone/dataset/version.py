@@ -115,7 +115,7 @@ class Version:
     def columns(self) -> Columns:
         """What a reader sees."""
         if self._columns is None:
-            self._columns = columns_of(self.manifest, [self.file_schema(file) for file in self._one_of_each()])
+            self._columns = columns_of(self.manifest, [self.file_schema(file) for file in self.one_of_each()])
         return self._columns
 
     def file_schema(self, file: DataFile) -> Any:
@@ -148,6 +148,10 @@ class Version:
         schema = self._select(columns)
         for file in self.files_in(bbox):
             yield from self._read(file, schema, bbox)
+
+    def file_batches(self, file: DataFile) -> Iterator[Any]:
+        """All rows of one data file as pyarrow.RecordBatch with all columns. Raises CorruptError as `batches` does."""
+        return self._read(file, self.columns.schema, None)
 
     def to_arrow(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> Any:
         """The rows as one pyarrow.Table: geometry as canonical WKB, in the CRS that the `geo` metadata name. Arguments as for `batches`."""
@@ -182,7 +186,7 @@ class Version:
         frame.insert(table.schema.names.index(geometry), geometry, geopandas.GeoSeries(shapes, crs=self.columns.epsg))
         return geopandas.GeoDataFrame(frame, geometry=geometry)
 
-    def _one_of_each(self) -> list[DataFile]:
+    def one_of_each(self) -> list[DataFile]:
         """A file of each version that wrote some, newest first."""
         one = {file.version: file for file in self.manifest.files}
         return [one[version] for version in sorted(one, reverse=True)]

@@ -1,0 +1,282 @@
+"""What changed between two versions, from their change logs, folded so that only the difference of the two ends is told.
+
+Not here: writing change logs (`publish.files`), deciding what changed (`change`), drawing changes (`report`).
+
+Folding: a key that comes back to what it was is not told; added and then removed is nothing; removed and then added is changed, moved or
+nothing, as the digests and partitions of the two ends say. Rows that were suppressed, held or merely delivered in other bytes look the
+same to a reader before and after, and are not part of the feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.dataset.known import CHANGES_SCHEMA
+from merestone.dataset.manifest import Manifest, ObjectRef
+from merestone.dataset.rows import HINT, open_object
+from merestone.dataset.version import Dataset, Version
+from merestone.errors import CorruptError, UsageError
+from merestone.identity import key as identity
+from merestone.storage.port import Store
+
+CLASSES = ("added", "changed", "removed", "moved", "reprocessed")
+ADDED, CHANGED, REMOVED, MOVED, REPROCESSED = range(len(CLASSES))
+FEED_SCHEMA = pa.schema([
+    pa.field("key", pa.binary(), nullable=False),
+    pa.field("class", pa.string(), nullable=False),
+    *(CHANGES_SCHEMA.field(name) for name in ("reversed", "rekeyed", "attributes", "geometry", "geometry_change", "fields")),
+    ("digest", pa.binary(16)),
+    ("old_digest", pa.binary(16)),
+    ("partition", pa.string()),
+    ("old_partition", pa.string()),
+])
+_LOGGED = [name for name in CHANGES_SCHEMA.names if name != "source_digest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The difference of two versions.
+
+    `table`: FEED_SCHEMA, one row per touched key, ordered by key bytes. `before` and `after`: the rows of the two versions in the order of
+    `table`, those that existed (`had(table)`) and those that exist (`has(table)`); None unless asked for, `before` also from version 0.
+    """
+
+    from_version: int
+    to_version: int
+    table: Any
+    before: Any = None
+    after: Any = None
+
+    def counts(self) -> dict[str, int]:
+        """How many keys each class and label has."""
+        found = {each["values"]: each["counts"] for each in pc.value_counts(self.table.column("class")).to_pylist()}
+        return {name: found.get(name, 0) for name in CLASSES} | {
+            name: pc.sum(self.table.column(name)).as_py() or 0 for name in ("reversed", "rekeyed")}
+
+
+def changes(dataset: Dataset, from_version: int | None = None, to_version: int | None = None, *, with_rows: bool = False) -> Changes:
+    """What leads from one version to another.
+
+    Args:
+        dataset: the dataset.
+        from_version: the version to start from, 0 for the empty dataset; the parent of `to_version` by default.
+        to_version: the version to arrive at; the current one by default.
+        with_rows: read the rows before and after, from the files of touched partitions only.
+
+    Raises:
+        UsageError: there is no such version, or they are in the wrong order.
+        CorruptError: a change log or data file is missing, cut or altered.
+    """
+    target = dataset.manifest(to_version)
+    start = (target.parent or 0) if from_version is None else from_version
+    if start > target.version:
+        raise UsageError(f"changes lead from an older version to a newer one, not from {start} to {target.version}", field="--from",
+                         hint=f"use --from {target.version} --to {start} and read the classes the other way round")
+    steps, base = _steps(dataset, start, target)
+    table = fold([read_log(dataset.store, step.changes) for step in reversed(steps)])
+    if not with_rows:
+        return Changes(start, target.version, table)
+    before = after = None
+    if base is not None:
+        before = rows_of(Version(dataset.store, base), table.filter(had(table)), "old_partition")
+    after = rows_of(Version(dataset.store, target), table.filter(has(table)), "partition")
+    return Changes(start, target.version, table, before, after)
+
+
+def had(table: Any) -> Any:
+    """Which rows of a feed existed before: a boolean array."""
+    return pc.not_equal(table.column("class"), "added")
+
+
+def has(table: Any) -> Any:
+    """Which rows of a feed exist after: a boolean array."""
+    return pc.not_equal(table.column("class"), "removed")
+
+
+def read_log(store: Store, ref: ObjectRef) -> Any:
+    """The rows of a change log that a reader can see, as a pyarrow.Table of CHANGES_SCHEMA without `source_digest`.
+
+    Raises:
+        CorruptError: it is missing, cut or altered.
+    """
+    handle, parquet = open_object(store, ref)
+    with handle:
+        try:
+            parts = []
+            for group in range(parquet.metadata.num_row_groups):
+                part = parquet.read_row_group(group, columns=_LOGGED, use_threads=False)
+                names = part.column("class").cast(pa.string())
+                parts.append(part.set_column(1, "class", names).filter(pc.is_in(names, value_set=pa.array(CLASSES))))
+        except (OSError, KeyError, pa.ArrowInvalid) as fault:
+            raise CorruptError(f"{ref.path} is altered: {fault}", field=ref.path, hint=HINT) from fault
+    columns = {"partition": pa.string(), "old_partition": pa.string(), "digest": pa.binary(16), "old_digest": pa.binary(16)}
+    tables = [pa.table({name: part.column(name).cast(columns.get(name, FEED_SCHEMA.field(name).type)) for name in FEED_SCHEMA.names})
+              for part in parts]
+    return pa.concat_tables(tables) if tables else FEED_SCHEMA.empty_table()
+
+
+def fold(logs: Sequence[Any]) -> Any:
+    """Several steps as one.
+
+    Args:
+        logs: tables as of `read_log`, oldest first; a key stands at most once in each.
+
+    Returns:
+        pyarrow.Table of FEED_SCHEMA, ordered by key bytes.
+    """
+    table = pa.concat_tables([log.select(FEED_SCHEMA.names) for log in logs]).combine_chunks() if logs else FEED_SCHEMA.empty_table()
+    if table.num_rows == 0:
+        return FEED_SCHEMA.empty_table()
+    if len(logs) > 1:
+        table = _fold(table, np.repeat(np.arange(len(logs)), [log.num_rows for log in logs]))
+    table = table.take(pc.sort_indices(table, sort_keys=[("key", "ascending")]))
+    return table.cast(FEED_SCHEMA)
+
+
+def rows_of(version: Version, feed: Any, partition: str) -> Any:
+    """The published rows of some keys, one for each row of `feed` and in its order.
+
+    Args:
+        version: where to read.
+        feed: a table with `key` (canonical key bytes) and the column `partition` names, ordered by key.
+        partition: the name of the column that says where each row lies; only those partitions' files are read.
+
+    Raises:
+        CorruptError: a row is not where the change log says.
+    """
+    schema = version.columns.schema
+    places = set(feed.column(partition).unique().to_pylist())
+    names = list(version.manifest.key["columns"])
+    keys = feed.column("key").combine_chunks()
+    rows, found = [], []
+    for file in version.manifest.files:
+        if file.partition not in places:
+            continue
+        for batch in version.file_batches(file):
+            here = identity.key_bytes([batch.column(name) for name in names])
+            wanted = pc.is_in(here, value_set=keys)
+            if wanted.true_count:
+                rows.append(batch.filter(wanted))
+                found.append(here.filter(wanted))
+    table = pa.Table.from_batches(rows, schema)
+    at = pa.chunked_array(found, pa.binary())
+    if not at.equals(feed.column("key")):
+        order = pc.sort_indices(at)
+        table, at = table.take(order), at.take(order)
+    if not at.combine_chunks().equals(keys):
+        raise CorruptError(f"version {version.number} holds {len(at)} of {len(keys)} features that its change log puts there",
+                           field=version.manifest.changes.path, hint=HINT)
+    return table
+
+
+def _steps(dataset: Dataset, start: int, target: Manifest) -> tuple[list[Manifest], Manifest | None]:
+    """The versions after `start` up to the target, newest first, and the manifest of `start` (None for 0)."""
+    steps: list[Manifest] = []
+    for manifest in dataset.manifests():
+        if manifest.version > target.version:
+            continue
+        if manifest.version == start:
+            return steps, manifest
+        steps.append(manifest)
+        if manifest.version < start:
+            break
+    else:
+        if start == 0:
+            return steps, None
+    dataset.manifest(start)  # says what there is
+    raise UsageError(f"{dataset.url} has no version {start}", field="--from", hint="`merestone log` lists all versions")
+
+
+def _fold(table: Any, step: npt.NDArray[np.int64]) -> Any:
+    """One row per key out of many; see the module's docstring. `step` gives the log of each row."""
+    key = np.asarray(table.column("key").combine_chunks().dictionary_encode().indices)
+    order = np.lexsort((step, key))
+    starts = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0])
+    ends = np.r_[starts[1:], len(order)]
+    first, last = order[starts], order[ends - 1]
+    kinds = _codes(table)
+    has_before, has_after = kinds[first] != ADDED, kinds[last] != REMOVED
+
+    head, tail = table.take(pa.array(first)), table.take(pa.array(last))
+    # A move keeps its digest; a log need not repeat it.
+    kept = pc.coalesce(head.column("old_digest"), head.column("digest"))
+    old_digest = pc.if_else(pa.array(kinds[first] == MOVED), kept, head.column("old_digest"))
+    digest, place, old_place = tail.column("digest"), tail.column("partition"), head.column("old_partition")
+    differs = ~np.asarray(pc.fill_null(pc.equal(old_digest, digest), fill_value=False))
+    elsewhere = ~np.asarray(pc.fill_null(pc.equal(old_place, place), fill_value=False))
+
+    def whether(values: npt.NDArray[np.bool_], *, every: bool = False) -> npt.NDArray[np.bool_]:
+        """Whether any (or every) step of a key says so."""
+        combine = np.logical_and if every else np.logical_or
+        out: npt.NDArray[np.bool_] = combine.reduceat(values[order], starts)
+        return out
+
+    silent = kinds == REPROCESSED
+    only_reprocessed = whether(silent | (kinds == MOVED), every=True)
+    both = has_before & has_after
+    kind = np.full(len(first), -1)
+    kind[~has_before & has_after] = ADDED
+    kind[has_before & ~has_after] = REMOVED
+    kind[both & differs] = np.where(only_reprocessed[both & differs], REPROCESSED, CHANGED)
+    kind[both & ~differs & elsewhere] = MOVED
+
+    changed = kind == CHANGED
+    flag = {name: np.asarray(table.column(name).combine_chunks()).astype(bool) for name in ("reversed", "attributes", "geometry")}
+    single = ends - starts == 1
+    # What a key that went and came back differs in is not in the logs: both may.
+    returned = changed & whether((kinds == REMOVED) | (kinds == ADDED))
+    geometry = changed & (whether(flag["geometry"]) | returned)
+    sizes = pc.if_else(pa.array(single), head.column("geometry_change"), pa.scalar(None, pa.float64()))
+    fields = _union(table, order, starts, ends, changed & ~returned)
+    out = pa.table({
+        "key": head.column("key"),
+        "class": pa.array(np.array([*CLASSES, ""], dtype=object)[kind], pa.string()),
+        "reversed": pa.array(changed & whether(flag["reversed"] | (kinds != CHANGED), every=True) & ~returned),
+        "rekeyed": _rekeyed(kind, digest, old_digest),
+        "attributes": pa.array(changed & (whether(flag["attributes"]) | returned)),
+        "geometry": pa.array(geometry),
+        "geometry_change": pc.if_else(pa.array(geometry), sizes, pa.scalar(None, pa.float64())),
+        "fields": fields,
+        "digest": pc.if_else(pa.array(has_after), digest, pa.scalar(None, pa.binary(16))),
+        "old_digest": pc.if_else(pa.array(has_before), old_digest, pa.scalar(None, pa.binary(16))),
+        "partition": pc.if_else(pa.array(has_after), place, pa.scalar(None, pa.string())),
+        "old_partition": pc.if_else(pa.array(has_before), old_place, pa.scalar(None, pa.string())),
+    })
+    return out.filter(pa.array(kind >= 0))
+
+
+def _codes(table: Any) -> npt.NDArray[np.int64]:
+    codes: npt.NDArray[np.int64] = np.asarray(pc.index_in(table.column("class"), value_set=pa.array(CLASSES))).astype(np.int64)
+    return codes
+
+
+def _rekeyed(kind: npt.NDArray[np.int64], digest: Any, old_digest: Any) -> Any:
+    """Added and removed keys that hold one content, unique on both sides."""
+    new, old = _unique(digest.filter(pa.array(kind == ADDED))), _unique(old_digest.filter(pa.array(kind == REMOVED)))
+    pairs = new.filter(pc.is_in(new, value_set=old))
+    return pc.or_(pc.and_(pa.array(kind == ADDED), pc.is_in(digest, value_set=pairs)),
+                  pc.and_(pa.array(kind == REMOVED), pc.is_in(old_digest, value_set=pairs)))
+
+
+def _unique(digests: Any) -> Any:
+    counted = pc.value_counts(pc.drop_null(digests))
+    return counted.field("values").filter(pc.equal(counted.field("counts"), 1))
+
+
+def _union(table: Any, order: npt.NDArray[np.int64], starts: Iterable[int], ends: Iterable[int], told: npt.NDArray[np.bool_]) -> Any:
+    """The names that changed in any step of a key, sorted; null where not told."""
+    lists = table.column("fields").combine_chunks().take(pa.array(order))
+    group = np.repeat(np.arange(len(told)), np.fromiter(ends, np.int64) - np.fromiter(starts, np.int64))
+    owner = group[np.asarray(pc.list_parent_indices(lists))]
+    pairs = pa.table({"owner": owner, "name": pc.list_flatten(lists)})
+    pairs = pairs.group_by(["owner", "name"]).aggregate([]).sort_by([("owner", "ascending"), ("name", "ascending")])
+    counts = np.bincount(np.asarray(pairs.column("owner")), minlength=len(told))
+    offsets = np.r_[0, np.cumsum(counts)].astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pairs.column("name").combine_chunks(), mask=pa.array(~told | (counts == 0)))
