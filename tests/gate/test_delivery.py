@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from contracts import contract
 from merestone.gate.delivery import (
-    TwinKeys, _folded, duplicate_keys, edges, equal_groups, freshness, measured_precision, null_keys, precision, twin_keys,
+    TwinKeys,
+    _folded,
+    duplicate_keys,
+    edges,
+    equal_groups,
+    freshness,
+    measured_precision,
+    null_keys,
+    precision,
+    twin_keys,
 )
 
 

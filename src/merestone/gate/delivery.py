@@ -6,7 +6,7 @@ Every finding here refuses the delivery (spec/contract.md section 3), but for th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -102,15 +102,16 @@ def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Findi
     """
     if not len(groups):
         return None
-    words, samples = [], []
+    words: list[str] = []
+    samples: list[Sample] = []
     for number, text in enumerate(texts):
         rows = groups.group(number)
         samples.extend(Sample(text, int(row)) for row in rows[: SAMPLES - len(samples)])
         if number < NAMED:
             times = "twice" if len(rows) == 2 else f"{len(rows):,} times"
             words.append(f"key {text} {times} ({_rows(rows)})")
-    return Finding("schema", field, "key_duplicate", "error", "a key only once", listed(words, len(groups)), len(groups.rows), tuple(samples),
-                   remedy="have the producer repair the keys, or name a column, or a list of columns, that is unique")
+    return Finding("schema", field, "key_duplicate", "error", "a key only once", listed(words, len(groups)), len(groups.rows),
+                   tuple(samples), remedy="have the producer repair the keys, or name a column, or a list of columns, that is unique")
 
 
 def _rows(rows: npt.NDArray[np.int64]) -> str:

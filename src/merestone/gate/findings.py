@@ -105,7 +105,7 @@ def rejected(faults: Iterable[RowFaults], length: int) -> npt.NDArray[np.bool_]:
 
 
 def reasons(faults: Iterable[RowFaults], length: int, *, severity: Severity | None = None) -> Any:
-    """pyarrow string array (length): why each position is faulty ("land_use: mixed_use is not one of ..."), null where it is not.
+    """Why each position is faulty, as a pyarrow string array (length): "land_use enum: mixed_use, expected one of ...", null where it is not.
 
     Several faults of one row stand in one text, joined by "; ".
     """
@@ -163,7 +163,7 @@ def name_rows(samples: Sequence[Sample], count: int) -> str:
 
 
 def listed(words: Sequence[str], count: int) -> str:
-    """ "a", "a and b", "a, b and c", "a, b and 12 more": `count` is how many there are, `words` the first of them."""
+    """Words as a list: "a", "a and b", "a, b and c", "a, b and 12 more": `count` is how many there are, `words` the first of them."""
     if count > len(words):
         return f"{', '.join(words)} and {count - len(words):,} more" if words else f"{count:,}"
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else list(words))
@@ -186,13 +186,13 @@ def _samples(faults: RowFaults, room: int, rows: npt.NDArray[np.int64], ids: Any
 
 
 def _by_feature(family: _Family) -> str:
-    """ "i2 NaN, i3 infinite and 4 more"."""
+    """What is said of each: "i2 NaN, i3 infinite and 4 more"."""
     words = [f"{each.id if each.id is not None else f'row {each.row}'} {each.observed}" for each in family.samples[:NAMED]]
     return listed(words, family.count)
 
 
 def _by_value(family: _Family) -> str:
-    """ "mixed_use (row b)", "null in 2 rows (rows b and d)", "'x' in 31 rows, 'y' in 2 rows and 4 more values"."""
+    """Each value and where it stands: "mixed_use (row b)", "null in 2 rows (rows b and d)", "'x' in 31 rows, 'y' in 2 rows and 4 more values"."""
     ranked = sorted(family.values.items(), key=lambda pair: -pair[1])
     more = len(ranked) - NAMED
     if len(ranked) == 1 and not family.uncounted:

@@ -1,0 +1,118 @@
+"""What a command has to say when it ends: the results of publish, diff and check as values.
+
+Not here: how they came about (`run`), how they look (`text`, `jsonout`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from merestone.outcome import Finding
+
+CLASSES = ("added", "changed", "removed", "moved")
+LABELS = ("reversed", "rekeyed", "suppressed", "reprocessed")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many keys each class and label has (spec/change.md section 4); `reversed` and `rekeyed` are counted again."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    moved: int = 0
+    reversed: int = 0
+    rekeyed: int = 0
+    suppressed: int = 0
+    reprocessed: int = 0
+
+    @property
+    def touched(self) -> int:
+        """Keys in one of the four classes."""
+        return self.added + self.changed + self.removed + self.moved
+
+    def to_json(self) -> dict[str, int]:
+        """The object `delta`."""
+        return {name: getattr(self, name) for name in CLASSES + LABELS}
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What the changed features have in common: each feature stands in exactly one of the first three numbers.
+
+    `largest_move` in units of the CRS, `unit` their name; `most` the attribute that changed most often and how often.
+    """
+
+    attributes: int = 0
+    geometry: int = 0
+    both: int = 0
+    largest_move: float | None = None
+    unit: str = "m"
+    most: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishResult:
+    """The end of `publish`, done, refused or planned.
+
+    The first block is the JSON of spec/publication.md. The second is for a person: `file` is the publication file as it was typed,
+    `current` the version that readers saw when the run began (None before the first), `refreshed` how many features came in other bytes
+    with the same content, `notices` settings that are not yet in effect, `expires` until when the token holds, `rebuild` files and bytes
+    of a full rebuild (a dry run).
+    """
+
+    name: str
+    status: Literal["published", "unchanged", "refused", "planned"]
+    version: int | None
+    features: int
+    delivered: int
+    run_id: str | None
+    delta: Counts = Counts()
+    unchanged: int = 0
+    rejected: int = 0
+    held: int = 0
+    files_written: int = 0
+    files_carried: int = 0
+    bytes_written: int = 0
+    refused_by: Literal["contract", "guard"] | None = None
+    confirm: str | None = None
+    findings: tuple[Finding, ...] = ()
+
+    file: str = ""
+    current: int | None = None
+    seconds: float = 0.0
+    changed: Changed | None = None
+    refreshed: int = 0
+    notices: tuple[str, ...] = ()
+    expires: str | None = None
+    rebuild: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiffResult:
+    """The end of `diff`: `keys` holds the keys of each class and label, as text, where they were asked for."""
+
+    before: str
+    after: str
+    delta: Counts
+    unchanged: int
+    keys: Mapping[str, tuple[str, ...]] | None = None
+    changed: Changed | None = None
+    refreshed: int = 0
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The end of `check`. `status` error means that a check could not run: it is never a pass."""
+
+    delivery: str
+    contract: str
+    status: Literal["pass", "fail", "error"]
+    rows: int
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+    errors: tuple[str, ...] = field(default=())
