@@ -1,0 +1,83 @@
+"""The probe: which delivered rows are known already, from key hash and source digest alone.
+
+Not here: what a candidate turns out to be (`classes`), the index itself (`dataset.index`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from merestone.dataset.known import Halves, Known, find, sort_by_hash
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What the probe says of the rows of one batch.
+
+    slot: int64 (n,), the row in `Known`, -1 where the key is new. same: the source digest is known and trusted. moved: same, but placed
+    elsewhere by a column. candidate: the row goes on to pass 2.
+    """
+
+    slot: npt.NDArray[np.int64]
+    same: Mask
+    moved: Mask
+    candidate: Mask
+
+
+class Probe:
+    """Compares a delivery with the index, batch by batch; remembers which features it has seen.
+
+    Args:
+        known: the published features.
+        short_cut: whether "same bytes, same verdict" holds (the processing key equals the manifest's); otherwise every row is a candidate.
+    """
+
+    def __init__(self, known: Known, *, short_cut: bool) -> None:
+        self._known = known
+        self._short_cut = short_cut
+        self._seen = np.zeros(len(known), bool)
+        self._new: list[Halves] = []
+        self._repeated: list[Halves] = []
+        self.unchanged = 0
+
+    def batch(self, hashes: Halves, source: Halves, partition: npt.NDArray[np.int32] | None, faulty: Mask) -> Hit:
+        """Look up one batch of rows with a key: key hashes and source digests uint64 (n, 2), column partitions or None, rejected rows."""
+        slot = find(self._known.hash, hashes)
+        old = slot >= 0
+        at = slot[old]
+        again = np.zeros(len(slot), bool)
+        again[old] = self._seen[at]
+        order = np.argsort(at, kind="stable")
+        twice = np.zeros(len(at), bool)
+        twice[order[1:]] = at[order[1:]] == at[order[:-1]]
+        again[np.flatnonzero(old)[twice]] = True
+        if again.any():
+            self._repeated.append(hashes[again])
+        self._seen[at] = True
+        self._new.append(hashes[~old])
+        same = np.zeros(len(slot), bool)
+        if self._short_cut:
+            same[old] = (self._known.source[at] == source[old]).all(axis=1)
+            same &= ~faulty
+        moved = np.zeros(len(slot), bool)
+        if partition is not None:
+            moved[old] = self._known.partition[at] != partition[old]
+            moved &= same
+        self.unchanged += int((same & ~moved).sum())
+        return Hit(slot, same, moved, ~same | moved)
+
+    def repeated(self) -> Halves:
+        """Hashes of keys that were delivered more than once, without repeats; uint64 (k, 2)."""
+        new = np.concatenate(self._new) if self._new else np.zeros((0, 2), np.uint64)
+        new = new[sort_by_hash(new)]
+        twice = np.flatnonzero((new[1:] == new[:-1]).all(axis=1)) + 1
+        return np.unique(np.concatenate([new[twice], *self._repeated]), axis=0)
+
+    def removed(self) -> npt.NDArray[np.int64]:
+        """Slots of published features that were not delivered."""
+        return np.flatnonzero(~self._seen)

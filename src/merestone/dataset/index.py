@@ -1,0 +1,159 @@
+"""The feature index: what every published feature's key, digests and partition are, as a log of change files with an optional checkpoint.
+
+Not here: the features in memory (`known`), writing change logs (`publish.files`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.dataset.known import INDEX_SCHEMA, Known, find, halves, sort_by_hash
+from merestone.dataset.manifest import IndexRef, ObjectRef
+from merestone.dataset.partition import Partitions
+from merestone.dataset.rows import HINT, open_object
+from merestone.errors import CorruptError
+from merestone.geometry import kernel
+from merestone.storage.port import Store
+
+
+def _files(index: IndexRef) -> list[ObjectRef]:
+    return [*([index.checkpoint] if index.checkpoint else []), *(ref for _, ref in index.log)]
+
+
+def _read(store: Store, ref: ObjectRef, columns: list[str]) -> Iterator[Any]:
+    """One file of the index as record batches.
+
+    Raises:
+        CorruptError: the file is missing, cut or not what the manifest says.
+    """
+    handle, file = open_object(store, ref)
+    with handle:
+        try:
+            for group in range(file.metadata.num_row_groups):
+                yield from file.read_row_group(group, columns=columns, use_threads=False).to_batches()
+        except (OSError, pa.ArrowInvalid) as fault:
+            raise CorruptError(f"{ref.path} of the feature index is altered: {fault}", field=ref.path, hint=HINT) from fault
+
+
+def _codes(column: Any, partitions: Partitions) -> npt.NDArray[np.int32]:
+    """A dictionary column of partition names as codes; -1 for null."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    names = partitions.of_names(column.dictionary.to_pylist())
+    places = np.asarray(column.indices.fill_null(-1), dtype=np.int64)
+    if not len(names):
+        return np.full(len(column), -1, np.int32)
+    return np.where(places >= 0, names[places], np.int32(-1)).astype(np.int32)
+
+
+def _load(store: Store, ref: ObjectRef, base: int, partitions: Partitions) -> tuple[Known, npt.NDArray[np.bool_]]:
+    """One file of the index in file order, and which of its rows are removals."""
+    rows = ref.rows
+    known = Known(np.empty((rows, 2), np.uint64), np.empty((rows, 2), np.uint64), np.arange(base, base + rows, dtype=np.int64),
+                  np.empty(rows, np.int32))
+    gone = np.zeros(rows, bool)
+    is_log = ref.path.startswith("_changes/")
+    columns = ["key", "source_digest", "partition", *(["class"] if is_log else [])]
+    at = 0
+    for batch in _read(store, ref, columns):
+        end = at + batch.num_rows
+        known.hash[at:end] = halves(kernel.blake2b16(batch.column("key")))
+        known.source[at:end] = halves(batch.column("source_digest"))
+        known.partition[at:end] = _codes(batch.column("partition"), partitions)
+        if is_log:
+            gone[at:end] = np.asarray(pc.equal(batch.column("class").cast(pa.string()), "removed"))
+        at = end
+    return known, gone
+
+
+def load(store: Store, index: IndexRef, partitions: Partitions) -> Known:
+    """Every published feature, ordered by key hash: the oldest file, then each log applied to it.
+
+    Raises:
+        CorruptError: a file of the index is missing, cut or not what the manifest says.
+    """
+    files = _files(index)
+    if not files:
+        return Known.nothing()
+    known, gone = _load(store, files[0], 0, partitions)
+    if gone.any():
+        raise CorruptError(f"{files[0].path} removes features of a dataset that had none", field=files[0].path,
+                           hint="run merestone verify DATASET to see what else is damaged")
+    known = _take(known, sort_by_hash(known.hash))
+    base = files[0].rows
+    for ref in files[1:]:
+        log, gone = _load(store, ref, base, partitions)
+        known = _apply(known, log, gone)
+        base += ref.rows
+    return known
+
+
+def _take(known: Known, rows: Any) -> Known:
+    return Known(known.hash[rows], known.source[rows], known.position[rows], known.partition[rows])
+
+
+def _apply(known: Known, log: Known, gone: npt.NDArray[np.bool_]) -> Known:
+    slot = find(known.hash, log.hash)
+    stays = (slot >= 0) & ~gone
+    known.source[slot[stays]] = log.source[stays]
+    known.position[slot[stays]] = log.position[stays]
+    known.partition[slot[stays]] = log.partition[stays]
+    new = (slot < 0) & ~gone
+    leaves = slot[(slot >= 0) & gone]
+    if not len(leaves) and not new.any():
+        return known
+    keep = np.ones(len(known), bool)
+    keep[leaves] = False
+    add = _take(log, new)
+    add = _take(add, sort_by_hash(add.hash))
+    kept = _take(known, keep)
+    at = np.searchsorted(kept.hash[:, 0], add.hash[:, 0])
+    merged = Known(np.insert(kept.hash, at, add.hash, axis=0), np.insert(kept.source, at, add.source, axis=0),
+                   np.insert(kept.position, at, add.position), np.insert(kept.partition, at, add.partition))
+    first = merged.hash[:, 0]
+    if bool((first[1:] == first[:-1]).any()):  # equal first halves: settle them by the second
+        merged = _take(merged, sort_by_hash(merged.hash))
+    return merged
+
+
+def look_up(store: Store, index: IndexRef, positions: npt.NDArray[np.int64]) -> Any:
+    """The rows of the index at some positions, in the order asked for: pyarrow.Table (key, digest, source_digest, partition)."""
+    order = np.argsort(positions, kind="stable")
+    wanted = positions[order]
+    parts = []
+    base = at = 0
+    for ref in _files(index):
+        if at < len(wanted) and wanted[at] < base + ref.rows:
+            for batch in _read(store, ref, INDEX_SCHEMA.names):
+                end = int(np.searchsorted(wanted, base + batch.num_rows))
+                if end > at:
+                    parts.append(batch.take(pa.array(wanted[at:end] - base)))
+                    at = end
+                base += batch.num_rows
+        else:
+            base += ref.rows
+    table = pa.Table.from_batches(parts).unify_dictionaries() if parts else INDEX_SCHEMA.empty_table()
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return table.take(pa.array(back))
+
+
+def load_table(store: Store, index: IndexRef) -> Any:
+    """The whole index, ordered by key bytes: pyarrow.Table of INDEX_SCHEMA. For checkpoints, roll-back and verification."""
+    known = load(store, index, Partitions(None))
+    table = look_up(store, index, np.sort(known.position)).combine_chunks()
+    return table.take(pc.sort_indices(table, sort_keys=[("key", "ascending")]))
+
+
+def needs_checkpoint(index: IndexRef, features: int) -> bool:
+    """Whether the logs have grown so long that the next version should write the whole index again."""
+    logged = sum(ref.rows for _, ref in index.log[0 if index.checkpoint else 1 :])
+    return len(index.log) > 60 or logged > max(features // 2, 100_000)  # two months of nights, or half of the features

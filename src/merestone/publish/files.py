@@ -1,0 +1,186 @@
+"""The objects of a version as bytes: GeoParquet data files, change log, index checkpoint, findings and rejects.
+
+Not here: which rows belong in them (`change`), when they are written and what makes them count (`commit`).
+Source: GeoParquet 1.1.0 (OGC), its covering bounding boxes and the coordinate order x, y.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyproj import CRS
+
+from merestone.contract.document import Contract
+from merestone.dataset.manifest import DataFile, ObjectRef, sha256
+from merestone.errors import StoreError
+from merestone.geometry import kernel
+from merestone.storage.port import Store
+
+_KINDS = ("", "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
+_BOX = pa.struct([("xmin", pa.float64()), ("ymin", pa.float64()), ("xmax", pa.float64()), ("ymax", pa.float64())])
+REJECTS_SCHEMA = pa.schema([
+    pa.field("row", pa.int64(), nullable=False), ("feature_id", pa.string()), pa.field("rule", pa.string(), nullable=False),
+    pa.field("field", pa.string(), nullable=False), pa.field("reason", pa.string(), nullable=False), ("delivered", pa.string()),
+    ("geometry", pa.binary()),
+])
+
+
+def arrow_type(kind: Any) -> Any:
+    """The Arrow type in which a contract type is stored."""
+    simple = {
+        "string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32(),
+        "time": pa.time64("us"), "timestamp": pa.timestamp("us", "UTC"), "timestamp_local": pa.timestamp("us"),
+        "binary": pa.binary(), "geometry": pa.binary(),
+    }
+    if kind.kind == "decimal":
+        return pa.decimal128(kind.precision, kind.scale)
+    if kind.kind == "list":
+        return pa.list_(arrow_type(kind.members[0][1]))
+    if kind.kind == "struct":
+        return pa.struct([(name, arrow_type(member)) for name, member in kind.members])
+    return simple[kind.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the rows of a dataset stand in its files.
+
+    `columns` are key columns outside the contract, then the contract's fields, with their stored types; `bounds` fixes the Hilbert order
+    (x, y minimum then maximum in the contract's CRS).
+    """
+
+    columns: tuple[tuple[str, Any], ...]
+    geometry: str
+    covering: str
+    other_geometries: tuple[tuple[str, int], ...]  # name, EPSG code
+    epsg: int
+    edges: str
+    epoch: float | None
+    bounds: tuple[float, float, float, float]
+    target_rows: int
+    row_group_rows: int
+
+    @property
+    def row_schema(self) -> Any:
+        """The schema of rows on their way into a file: columns and geometry, without the covering."""
+        return pa.schema([*self.columns, (self.geometry, pa.binary())])
+
+
+def layout_of(
+    contract: Contract, key_types: tuple[tuple[str, Any], ...], *, bounds: tuple[float, float, float, float], epoch: float | None,
+    target_rows: int, row_group_rows: int,
+) -> Layout:
+    """The layout of a contract; `key_types` are the key columns with their stored types."""
+    fields = [(each.name, arrow_type(each.type)) for each in contract.schema_fields]
+    named = {name for name, _ in fields}
+    columns = (*((name, kind) for name, kind in key_types if name not in named), *fields)
+    taken = {name for name, _ in columns} | {contract.geometry_name}
+    return Layout(
+        columns=columns, geometry=contract.geometry_name,
+        covering=next(name for name in ("bbox", "bbox_covering", "bbox_covering_") if name not in taken),
+        other_geometries=tuple((each.name, each.crs_epsg or contract.crs_epsg) for each in contract.schema_fields if each.type.kind == "geometry"),
+        epsg=contract.crs_epsg, edges=contract.geometry.edges, epoch=epoch, bounds=bounds, target_rows=target_rows, row_group_rows=row_group_rows,
+    )
+
+
+def _types(scan: kernel.Scan) -> list[str]:
+    code = scan.kind.astype(np.int16) + np.where(scan.has_z, 100, 0)
+    out = []
+    for each in np.unique(code[(scan.kind >= 1) & (scan.kind < len(_KINDS))]):
+        out.append(_KINDS[each % 100] + (" Z" if each >= 100 else ""))
+    return sorted(out)
+
+
+def _extent(bounds: npt.NDArray[np.float64]) -> tuple[float, float, float, float] | None:
+    some = bounds[~np.isnan(bounds[:, 0])]
+    if not len(some):
+        return None
+    low, high = some[:, :2].min(axis=0), some[:, 2:].max(axis=0)
+    return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+
+
+def _geo_column(wkb: Any, epsg: int, scan: kernel.Scan) -> dict[str, Any]:
+    out: dict[str, Any] = {"encoding": "WKB", "geometry_types": _types(scan), "crs": CRS.from_epsg(epsg).to_json_dict(), "orientation": "counterclockwise"}
+    box = _extent(scan.bounds)
+    if box is not None:
+        out["bbox"] = list(box)
+    return out
+
+
+def encode(rows: Any, layout: Layout) -> tuple[bytes, tuple[float, float, float, float] | None]:
+    """One data file: rows (of `layout.row_schema`, sorted) as GeoParquet 1.1 bytes, and their extent."""
+    wkb = rows.column(layout.geometry).combine_chunks()
+    scan = kernel.scan(wkb)
+    box = _extent(scan.bounds)
+    main = _geo_column(wkb, layout.epsg, scan) | {"edges": layout.edges}
+    main["covering"] = {"bbox": {side: [layout.covering, side] for side in ("xmin", "ymin", "xmax", "ymax")}}
+    if layout.epoch is not None:
+        main["epoch"] = layout.epoch
+    columns = {layout.geometry: main}
+    for name, epsg in layout.other_geometries:
+        other = rows.column(name).combine_chunks()
+        columns[name] = _geo_column(other, epsg, kernel.scan(other))
+    nowhere = np.isnan(scan.bounds[:, 0])
+    sides = [pa.array(scan.bounds[:, n], mask=nowhere) for n in range(4)]
+    cover = pa.StructArray.from_arrays(sides, fields=list(_BOX), mask=pa.array(nowhere))
+    geo = {"version": "1.1.0", "primary_column": layout.geometry, "columns": columns}
+    table = rows.append_column(layout.covering, cover)
+    table = table.replace_schema_metadata({"geo": json.dumps(geo, allow_nan=False)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", compression_level=3, row_group_size=layout.row_group_rows, write_page_checksum=True,
+                   write_statistics=True, store_schema=True)
+    return sink.getvalue().to_pybytes(), box
+
+
+def sort_rows(rows: Any, key_bytes: Any, layout: Layout) -> Any:
+    """Rows in the order of a file: along the Hilbert curve of the centres of their boxes, then by key; rows without a position last."""
+    scan = kernel.scan(rows.column(layout.geometry).combine_chunks())
+    centre = (scan.bounds[:, :2] + scan.bounds[:, 2:]) / 2
+    along = kernel.hilbert(centre[:, 0], centre[:, 1], layout.bounds)
+    order = pa.compute.sort_indices(pa.table({"along": along, "key": key_bytes}), sort_keys=[("along", "ascending"), ("key", "ascending")])
+    return rows.take(order)
+
+
+def write_partition(store: Store, rows: Any, layout: Layout, *, partition: str, stem: str, version: int, run_id: str) -> list[DataFile]:
+    """Write the sorted rows of one partition beside what is there, read each file back, and return what the manifest says of them.
+
+    Raises:
+        StoreError: the store refused, or what it gives back is not what was written.
+    """
+    pieces = max(1, -(-rows.num_rows // layout.target_rows))
+    size = -(-rows.num_rows // pieces)
+    out = []
+    for n in range(pieces):
+        part = rows.slice(n * size, size)
+        data, box = encode(part, layout)
+        folder = f"data/{partition}/" if partition else "data/"
+        name = f"{folder}{stem}-{n}.parquet"
+        store.create(name, data)
+        file = DataFile(name, part.num_rows, len(data), sha256(data), partition, box, version, run_id)
+        _read_back(store, file)
+        out.append(file)
+    return out
+
+
+def _read_back(store: Store, file: DataFile) -> None:
+    got = store.get(file.path)
+    meta = pq.read_metadata(pa.BufferReader(got)) if len(got) == file.bytes and sha256(got) == file.sha256 else None
+    if meta is None or meta.num_rows != file.rows or b"geo" not in (meta.metadata or {}):
+        raise StoreError(f"{file.path} does not read back as it was written ({len(got)} of {file.bytes} bytes)", field=file.path,
+                         hint="nothing was published; check the disk or the store, then run the same command again")
+
+
+def write_table(store: Store, name: str, table: Any, **options: Any) -> ObjectRef:
+    """Write one Parquet object (change log, checkpoint, findings, rejects) and return its reference."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", row_group_size=131_072, write_page_checksum=True, **options)
+    data = sink.getvalue()
+    raw = data.to_pybytes()
+    store.create(name, raw)
+    return ObjectRef(name, table.num_rows, len(raw), sha256(raw))
