@@ -185,7 +185,8 @@ def _encoding(column: dict[str, Any], field: Any, path: str) -> str:
 
 def _geometry(name: str, column: dict[str, Any]) -> GeometryColumn:
     edges, epoch = str(column.get("edges", "planar")), column.get("epoch")
-    crs, note = "OGC:CRS84", "GeoParquet default"
+    crs: str | None = "OGC:CRS84"
+    note = "GeoParquet default"
     if "crs" in column:
         given = column["crs"]
         # version 0.1 to 0.3 wrote WKT, later ones PROJJSON

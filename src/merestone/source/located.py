@@ -139,8 +139,8 @@ def _choose(candidates: dict[str, str], spec: SourceSpec) -> str:
     if len(candidates) == 1:
         return next(iter(candidates))
     names = {PurePosixPath(member).stem: member for member in candidates}
-    if spec.layer in names:
-        return names[cast("str", spec.layer)]
+    if spec.layer is not None and spec.layer in names:
+        return names[spec.layer]
     if not candidates:
         raise SourceError(f"{spec.path} holds no file of a format that is read", field="source", hint="zip a GeoPackage or a shapefile")
     raise SourceError(
@@ -154,7 +154,7 @@ def _check_content(found: Located) -> None:
         return
     with open_bytes(found) as file:
         if found.format in {"GML", "KML"}:
-            root = root_element(cast("IO[bytes]", file), found.shown)  # type: ignore[arg-type]  # gzip and zip files read like binary files
+            root = root_element(file, found.shown)
             if "VRTDataSource" in root:
                 raise _foreign(found)
             return

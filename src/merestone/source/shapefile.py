@@ -43,7 +43,9 @@ class ShapefileSource:
         self._brimful = np.zeros(len(self._table.fields), dtype=np.int64)
         self._filled = np.zeros(len(self._table.fields), dtype=np.int64)
         self._gdal = None if found.path.suffix.lower() == ".dbf" else Gdal(found)
-        schema, geometry, findings = self._table.schema, None, []
+        schema = self._table.schema
+        geometry: GeometryColumn | None = None
+        findings: list[Finding] = []
         if self._gdal is not None:
             index = _part(found.path, ".shx")
             shapes = None if index is None else (index.stat().st_size - 100) // 8

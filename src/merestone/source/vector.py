@@ -47,7 +47,8 @@ class VectorSource:
             field = schema.field(at)
             content = _content(field)
             fields.append(pa.field(name, pa.string() if content is JSON_TEXT else plain_type(field.type), metadata=content))
-        geometry, findings = None, []
+        geometry: GeometryColumn | None = None
+        findings: list[Finding] = []
         if self._geometry_at is not None:
             label = geometry_label(str(meta["geometry_name"] or "geometry"), names)
             geometry, findings = with_assertion(_geometry(label, schema.field(self._geometry_at), found.format), spec.crs)

@@ -5,7 +5,7 @@ Not here: reading features (`vector`).
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from typing import IO
 from xml.parsers import expat
 
 from merestone.errors import SourceError
@@ -17,7 +17,7 @@ class _RootSeenError(Exception):
     """The root element has begun: nothing after it can declare an entity."""
 
 
-def root_element(file: BinaryIO, shown: str) -> str:
+def root_element(file: IO[bytes], shown: str) -> str:
     """The name of the root element, with its prefix.
 
     Args:

@@ -1,0 +1,260 @@
+"""A delivered batch in the contract's columns and types: names matched, values cast without loss, what does not fit named.
+
+Not here: casting one column (`values`), whether null, enum or pattern hold (`gate`), the key's bytes (`identity`).
+Clause: contract section 3, surface 1: names and types, lossless casts only; a column outside the contract is never published and
+never dropped silently.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.contract.document import Contract, FieldType
+from merestone.normalise import values
+from merestone.outcome import Finding, RowFaults
+from merestone.source.columns import is_json_text
+from merestone.source.port import Delivery
+
+PARTITION_COLUMN = "__partition__"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """How one column of the result is made.
+
+    `place` counts columns of the delivered schema, None where the delivery has none. `hopeless` is why no value of the delivered type
+    can be cast, and `told` whether a delivery finding says so (its rows are then not reported one by one).
+    """
+
+    target: str
+    kind: FieldType
+    place: int | None
+    json_text: bool = False
+    utc: bool = False
+    hopeless: str | None = None
+    told: bool = False
+    outside: bool = False  # not of the contract: a key or partition column, kept in its own type
+
+
+@dataclass(frozen=True, slots=True)
+class CastPlan:
+    """How the batches of one delivery become batches of `schema`, and what is wrong with the delivery as a whole.
+
+    `schema`: key columns outside the contract, contract fields in contract order, `__partition__` where the partition column is outside
+    the contract, then the geometry columns as binary, the primary one first.
+    """
+
+    columns: tuple[ColumnPlan, ...]
+    schema: Any
+    findings: tuple[Finding, ...]
+
+    @property
+    def suspects(self) -> frozenset[int]:
+        """Delivered columns whose type can never be cast: wrong if they hold a value, harmless if they are all null."""
+        return frozenset(each.place for each in self.columns if each.place is not None and each.hopeless and not each.told)
+
+    def settle(self, batches: Iterable[Any]) -> CastPlan:
+        """The plan with a delivery finding for each suspect that holds a value; reads no further than needed.
+
+        An all-null column says nothing about its type: writers give it any.
+        """
+        waiting = set(self.suspects)
+        wrong: set[int] = set()
+        if waiting:
+            for batch in batches:
+                found = {place for place in waiting if _holds_value(batch.column(place))}
+                wrong |= found
+                waiting -= found
+                if not waiting:
+                    break
+        columns = tuple(replace(each, told=True) if each.place in wrong and each.hopeless else each for each in self.columns)
+        findings = [_type_finding(each) for each in columns if each.told]
+        return replace(self, columns=columns, findings=(*self.findings, *findings))
+
+
+def plan_cast(
+    contract: Contract,
+    delivery: Delivery,
+    columns: Mapping[str, str],
+    key_columns: Sequence[str],
+    partition_column: str | None,
+    extra_columns: Literal["refuse", "warn"],
+) -> CastPlan:
+    """Match a delivery's columns with the contract's.
+
+    Args:
+        contract: the agreement.
+        delivery: what the source says about itself.
+        columns: delivered name to contract name, where they differ.
+        key_columns: names of key columns, which may be outside the contract.
+        partition_column: name of the partition column, if any; it may be outside the contract.
+        extra_columns: whether a column that nobody asked for refuses the delivery.
+    """
+    findings: list[Finding] = []
+    geometry = delivery.geometry
+    renamed = {_nfc(old): _nfc(new) for old, new in columns.items()}
+    named: dict[str, int] = {}
+    for place, field in enumerate(delivery.schema):
+        if geometry is not None and field.name == geometry.name and pa.types.is_binary(field.type):
+            continue
+        target = renamed.get(_nfc(field.name), _nfc(field.name))
+        if target in named:
+            findings.append(_twice(target, delivery.schema.field(named[target]).name, field.name))
+        named.setdefault(target, place)
+    findings += [_unmapped(old, new) for old, new in renamed.items() if old not in {_nfc(each) for each in delivery.schema.names}]
+
+    agreed = {field.name: field.type for field in contract.schema_fields}
+    outside = [name for name in dict.fromkeys(map(_nfc, key_columns)) if name not in agreed]
+    wanted: list[tuple[str, FieldType | None]] = [(name, None) for name in outside]
+    wanted += [(field.name, field.type) for field in contract.schema_fields if field.type.kind != "geometry"]
+    plans = [_column(name, name, kind, named, delivery) for name, kind in wanted]
+    if partition_column is not None and _nfc(partition_column) not in agreed:
+        plans.append(_column(PARTITION_COLUMN, _nfc(partition_column), None, named, delivery))
+    geometry_place = None if geometry is None else delivery.schema.get_field_index(geometry.name)
+    plans.append(ColumnPlan(contract.geometry_name, FieldType("geometry"), geometry_place))
+    plans += [
+        _column(field.name, field.name, field.type, named, delivery) for field in contract.schema_fields if field.type.kind == "geometry"
+    ]
+
+    asked = {*agreed, *outside, *([_nfc(partition_column)] if partition_column is not None else [])}
+    extra = [name for name, place in named.items() if name not in asked and delivery.schema.field(place).name != delivery.fid_column]
+    missing = [each for each in plans if each.place is None]
+    findings += [_missing(each, contract, partition_column) for each in missing]
+    findings += [_extra(name, extra_columns) for name in extra]
+    cut = _cut_names(delivery, [each.target for each in missing], extra)
+    if cut is not None:
+        findings.append(cut)
+    schema = pa.schema([pa.field(each.target, values.arrow_type(each.kind)) for each in plans])
+    return CastPlan(tuple(plans), schema, tuple(findings))
+
+
+def cast_batch(batch: Any, plan: CastPlan) -> tuple[Any, list[RowFaults]]:
+    """One delivered batch in the plan's schema, and the rows with values that do not fit (rule `type`); those values are null.
+
+    NaN in an attribute becomes null, text becomes NFC. Never loses a row.
+    """
+    out, faults = [], []
+    for each, field in zip(plan.columns, plan.schema, strict=True):
+        if each.place is None or each.told:
+            out.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        given = values.decoded(batch.column(each.place))
+        if each.hopeless is not None:
+            array, bad = pa.nulls(batch.num_rows, field.type), np.asarray(given.is_valid())
+            if pa.types.is_floating(given.type):
+                bad = bad & ~np.isnan(np.asarray(given.fill_null(0.0)))
+        else:
+            array, bad = values.cast(given, each.kind, json_text=each.json_text, utc=each.utc)
+        out.append(array)
+        if bad.any():
+            faults.append(_fault(each, given, bad))
+    return pa.RecordBatch.from_arrays(out, schema=plan.schema), faults
+
+
+def _column(target: str, name: str, kind: FieldType | None, named: Mapping[str, int], delivery: Delivery) -> ColumnPlan:
+    place = named.get(name)
+    if place is None:
+        return ColumnPlan(target, kind or FieldType("string"), None, outside=kind is None)
+    field = delivery.schema.field(place)
+    json_text, utc = is_json_text(field), field.name in delivery.utc_columns
+    if kind is None:
+        natural = values.delivered_kind(field.type, utc=utc)
+        natural = FieldType("string") if natural.kind == "null" else natural
+        return ColumnPlan(target, natural, place, utc=utc, outside=True)
+    hopeless = values.never(field.type, kind, json_text=json_text, utc=utc)
+    return ColumnPlan(target, kind, place, json_text=json_text, utc=utc, hopeless=hopeless)
+
+
+def _fault(each: ColumnPlan, given: Any, bad: Any) -> RowFaults:
+    rows = np.flatnonzero(bad)
+    held = given.take(pa.array(rows))
+    observed = _shown(held) if each.hopeless is None else pc.binary_join_element_wise(_shown(held), f"({each.hopeless})", " ")
+    return RowFaults("schema", each.target, "type", "error", str(each.kind), rows, observed, "deliver the agreed type")
+
+
+def _shown(array: Any) -> Any:
+    """Values as text for a message, at most 100 characters each."""
+    try:
+        text = array.cast(pa.string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        text = pa.array([repr(value) for value in array.to_pylist()], pa.string())
+    return pc.utf8_slice_codeunits(text, 0, 100)
+
+
+def _holds_value(array: Any) -> bool:
+    array = values.decoded(array)
+    if pa.types.is_floating(array.type):
+        return bool(pc.any(pc.is_finite(array)).as_py())
+    return bool(array.null_count < len(array))
+
+
+def _type_finding(each: ColumnPlan) -> Finding:
+    return Finding(
+        "schema", each.target, "type", "error", str(each.kind), f"{each.target}: {each.hopeless}", 1,
+        remedy="deliver the agreed type, or agree on a new one (a MAJOR version)",
+    )  # fmt: skip
+
+
+def _missing(each: ColumnPlan, contract: Contract, partition_column: str | None) -> Finding:
+    name = str(partition_column) if each.target == PARTITION_COLUMN else each.target
+    wanted = f"a column {name}" if each.outside else f"{name} ({each.kind})"
+    if each.target == contract.geometry_name and each.kind.kind == "geometry":
+        wanted = f"a geometry column ({contract.geometry_type})"
+    return Finding(
+        "schema", name, "missing", "error", wanted, f"{name} missing", 1,
+        remedy=f"deliver {name}, or map its delivered name under columns",
+    )  # fmt: skip
+
+
+def _extra(name: str, extra_columns: Literal["refuse", "warn"]) -> Finding:
+    return Finding(
+        "schema", name, "extra", "error" if extra_columns == "refuse" else "warning",
+        "only columns of the contract", f"{name} not in the contract", 1,
+        remedy=f"agree on {name} (a MINOR version if nullable), leave it out of the export, or set extra_columns: warn",
+    )  # fmt: skip
+
+
+def _twice(target: str, first: str, second: str) -> Finding:
+    return Finding(
+        "schema", target, "extra", "error", f"one column for {target}", f"{first} and {second} both stand for {target}", 1,
+        remedy="map one of them under columns",
+    )  # fmt: skip
+
+
+def _unmapped(old: str, new: str) -> Finding:
+    return Finding(
+        "schema", new, "missing", "error", f"the column {old} that columns maps to {new}", f"{old} missing", 1,
+        remedy="correct columns in the publication, or deliver the column",
+    )  # fmt: skip
+
+
+def _cut_names(delivery: Delivery, missing: Sequence[str], extra: Sequence[str]) -> Finding | None:
+    """Whether missing names stand there cut to what a DBF name can hold; which twin is which cannot be told, so none is mapped."""
+    if not delivery.padded_text:
+        return None
+    long = [name for name in missing if len(name.encode()) > 10]
+    cut = [name for name in extra if any(_is_cut(name, each) for each in long)]
+    if not long or not cut:
+        return None
+    return Finding(
+        "schema", ", ".join(long), "name_cut", "error", f"the names {', '.join(long)}",
+        f"shapefile names end after 10 characters ({', '.join(cut)})", len(cut),
+        remedy="map them under columns, or deliver a format with long names such as GeoPackage",
+    )  # fmt: skip
+
+
+def _is_cut(name: str, whole: str) -> bool:
+    numbered = re.fullmatch(r"(.+)_\d{1,2}", name)
+    return whole.startswith(name) or (numbered is not None and whole.startswith(numbered[1]))
+
+
+def _nfc(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
