@@ -9,7 +9,9 @@ import re
 from dataclasses import dataclass
 from functools import total_ordering
 
-_STAMP = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)-crs:EPSG:([1-9]\d*)-res:([0-9]+(?:\.[0-9]+)?)(mm|cm|m|km|deg)")
+_NUMBER = "(0|[1-9][0-9]{0,8})"
+STAMP_PATTERN = rf"v{_NUMBER}\.{_NUMBER}\.{_NUMBER}-crs:EPSG:([1-9][0-9]{{0,8}})-res:([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)(mm|cm|m|km|deg)"
+_STAMP = re.compile(STAMP_PATTERN)
 _METRES = {"mm": 0.001, "cm": 0.01, "m": 1.0, "km": 1000.0, "deg": 111_320.0}
 
 

@@ -1,0 +1,227 @@
+"""Rules that bind several clauses of a contract, or a clause and a fixed list such as PROJ's database; each with its words.
+
+Not here: the form of a single clause (`definition`), careless but valid contracts (`lint`).
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import zoneinfo
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from typing import Any
+
+import pyproj
+
+from merestone.contract.document import FieldType
+from merestone.contract.forms import BROKEN, Report, nearest, shorten
+
+_SCALAR_KINDS = ("string", "integer", "number", "boolean", "date", "time", "timestamp", "timestamp_local", "decimal", "binary")
+_ENUM_KINDS = tuple(kind for kind in _SCALAR_KINDS if kind != "binary")
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """One rule. `check` gets the canonical values of the sound clauses and reports what it finds."""
+
+    words: str
+    check: Callable[[dict[str, Any], Report], None]
+
+
+def _fields(values: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for place, each in enumerate(values.get("schema_fields", ())):
+        if each is not BROKEN:
+            yield place, each
+
+
+def _kind(field: dict[str, Any]) -> str:
+    kind = field.get("type")
+    return kind.kind if isinstance(kind, FieldType) else ""
+
+
+def _stamp_names_the_crs(values: dict[str, Any], report: Report) -> None:
+    stamp, code = values.get("contract_version"), values.get("crs_epsg")
+    if stamp is not None and code is not None and stamp.epsg != code:
+        report.add(("contract_version",), f"names EPSG:{stamp.epsg}, but crs_epsg is {code}", "make the two agree; another CRS is a new major version")
+    if stamp is not None and stamp.resolution_m == 0:
+        report.add(("contract_version",), f"a resolution of {stamp.resolution} is none", "give the ground resolution of the content, such as res:1m")
+
+
+@cache
+def epsg_name(code: int) -> str | None:
+    """The name of a CRS in PROJ's database, None where it has no such code."""
+    try:
+        return str(pyproj.CRS.from_epsg(code).name)
+    except pyproj.exceptions.CRSError:
+        return None
+
+
+def _crs_is_known(values: dict[str, Any], report: Report) -> None:
+    places = [(("crs_epsg",), values.get("crs_epsg"))]
+    places += [(("schema_fields", place, "crs_epsg"), field.get("crs_epsg")) for place, field in _fields(values)]
+    for path, code in places:
+        if code is not None and epsg_name(code) is None:
+            report.add(path, f"EPSG:{code} is not a CRS that PROJ knows", "look the code up at https://epsg.org")
+
+
+def _names_are_unique(values: dict[str, Any], report: Report) -> None:
+    seen: dict[str, int] = {}
+    for place, field in _fields(values):
+        name = field.get("name")
+        if name in seen:
+            report.add(("schema_fields", place, "name"), f"{shorten(name)} is already the name of schema_fields[{seen[name]}]",
+                       "names must differ after Unicode normalisation (NFC); rename one")
+        elif name is not None:
+            seen[name] = place
+    chosen = values.get("geometry", {}).get("name")
+    if chosen in seen:
+        report.add(("geometry", "name"), f"{shorten(chosen)} is already the name of schema_fields[{seen[chosen]}]", "choose another column name")
+
+
+def _second_geometry_is_described(values: dict[str, Any], report: Report) -> None:
+    for place, field in _fields(values):
+        for clause in ("crs_epsg", "coordinate_precision"):
+            path = ("schema_fields", place, clause)
+            if _kind(field) == "geometry" and clause not in field:
+                report.add(path, "is missing: a second geometry states its own", f"add `{clause}` to the field")
+            elif _kind(field) not in ("geometry", "") and clause in field:
+                report.add(path, f"has no meaning for type {field['type']}", "remove it; the contract's own stands at the top level")
+
+
+def _pattern_is_usable(values: dict[str, Any], report: Report) -> None:
+    for place, field in _fields(values):
+        pattern = field.get("pattern")
+        if pattern is None:
+            continue
+        path = ("schema_fields", place, "pattern")
+        if _kind(field) not in ("string", ""):
+            report.add(path, f"has no meaning for type {field['type']}", "only text fields have patterns")
+        try:
+            re.compile(pattern)
+        except re.error as fault:
+            report.add(path, f"{shorten(pattern)!r} is not a regular expression: {fault}", "use the syntax of Python's `re`")
+
+
+def _zone_is_known(values: dict[str, Any], report: Report) -> None:
+    for place, field in _fields(values):
+        zone = field.get("time_zone")
+        if zone is None:
+            continue
+        path = ("schema_fields", place, "time_zone")
+        if _kind(field) not in ("timestamp", "timestamp_local", ""):
+            report.add(path, f"has no meaning for type {field['type']}", "only timestamps have a time zone")
+        known = zoneinfo.available_timezones()
+        if known and zone not in known:
+            close = nearest(zone, sorted(known))
+            report.add(path, f"{shorten(zone)!r} is not an IANA time zone", f"did you mean {close}?" if close else "such as Europe/Amsterdam")
+
+
+def _flags_fit_the_type(values: dict[str, Any], report: Report) -> None:
+    for place, field in _fields(values):
+        kind = _kind(field)
+        if field.get("unique") and kind not in (*_SCALAR_KINDS, ""):
+            report.add(("schema_fields", place, "unique"), f"cannot be judged for type {field['type']}", "remove it")
+        if "derived" in field and kind not in ("integer", "number", "decimal", ""):
+            report.add(("schema_fields", place, "derived"), f"has no meaning for type {field['type']}", "only numbers are measured on a geometry")
+
+
+def _semantics_name_fields(values: dict[str, Any], report: Report) -> None:
+    fields = {field["name"]: field for _, field in _fields(values) if "name" in field}
+    if "schema_fields" not in values or len(fields) < len(values["schema_fields"]):
+        return  # a field that could not be read may be the one that is meant
+    for name, meaning in values.get("semantics", {}).items():
+        if name not in fields:
+            close = nearest(name, list(fields))
+            report.add(("semantics", name), "is not a field of schema_fields", f"did you mean {close}?" if close else "add the field, or remove this")
+        elif "enum" in meaning and "type" in fields[name]:
+            _members_fit(fields[name]["type"], meaning["enum"], ("semantics", name, "enum"), report)
+
+
+def _members_fit(kind: FieldType, members: list[Any], path: tuple[str | int, ...], report: Report) -> None:
+    member_kind = kind.members[0][1] if kind.kind == "list" else kind  # of a list, every item is one of the members
+    if member_kind.kind not in _ENUM_KINDS:
+        report.add(path, f"cannot be judged for type {kind}", "remove it")
+        return
+    seen: dict[Any, int] = {}
+    for place, member in enumerate(members):
+        here = (*path, place)
+        if member is BROKEN:
+            continue
+        if not fits(member_kind, member):
+            hint = "put it in quotes" if member_kind.kind == "string" else f"write a value of type {member_kind}"
+            report.add(here, f"{report.kind(here, member)}, but the field is of type {kind}", hint)
+            continue
+        label = (type(member) is bool, member)
+        if label in seen:
+            report.add(here, f"repeats entry {seen[label]}", "remove one")
+        seen.setdefault(label, place)
+
+
+def fits(kind: FieldType, value: Any) -> bool:
+    """Whether a value of the document is of a scalar type; dates and times are ISO 8601 text, decimals numbers or text."""
+    try:
+        match kind.kind:
+            case "string":
+                return isinstance(value, str)
+            case "boolean":
+                return isinstance(value, bool)
+            case "integer":
+                return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+            case "number":
+                return isinstance(value, int | float) and not isinstance(value, bool)
+            case "decimal":
+                return not isinstance(value, bool) and isinstance(value, int | float | str) and _is_decimal(kind, str(value))
+            case "date":
+                return isinstance(value, str) and len(value) == len("2024-01-01") and bool(datetime.date.fromisoformat(value))
+            case "time":
+                return isinstance(value, str) and datetime.time.fromisoformat(value) is not None
+            case "timestamp" | "timestamp_local":
+                zoned = isinstance(value, str) and datetime.datetime.fromisoformat(value).tzinfo is not None
+                return isinstance(value, str) and zoned == (kind.kind == "timestamp")
+            case _:
+                return False
+    except ValueError:
+        return False
+
+
+def _is_decimal(kind: FieldType, text: str) -> bool:
+    if re.fullmatch(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?", text) is None:
+        return False
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return False
+    exact = number.normalize().as_tuple()
+    places = max(0, -int(exact.exponent))
+    return places <= kind.scale and len(exact.digits) + max(0, int(exact.exponent)) - places <= kind.precision - kind.scale
+
+
+def _extent_has_an_inside(values: dict[str, Any], report: Report) -> None:
+    extent = values.get("extent")
+    if extent is None or any(each is BROKEN for each in extent):
+        return
+    if not (extent[0] < extent[2] and extent[1] < extent[3]):
+        report.add(("extent",), f"{[f'{each:g}' for each in extent]} has no inside".replace("'", ""), "write xmin, ymin, xmax, ymax in the contract's CRS")
+
+
+def _topology_has_figures(values: dict[str, Any], report: Report) -> None:
+    if values.get("topology_parameters") and values.get("topology_rule_set", "none") == "none":
+        report.add(("topology_parameters",), "belong to a topology_rule_set, and there is none", "name the rule set, or remove the figures")
+
+
+LAWS = (
+    Law("`contract_version` names the CRS of `crs_epsg` and a resolution above zero.", _stamp_names_the_crs),
+    Law("Every `crs_epsg` is a code that PROJ's database knows.", _crs_is_known),
+    Law("Names of fields differ after NFC, and from `geometry.name`.", _names_are_unique),
+    Law("A field of type geometry states its own `crs_epsg` and `coordinate_precision`; no other field does.", _second_geometry_is_described),
+    Law("`pattern` stands on text fields only and is a regular expression (syntax of Python's `re`).", _pattern_is_usable),
+    Law("`time_zone` stands on timestamps only and is an IANA name.", _zone_is_known),
+    Law("`unique` stands on single values, `derived` on numbers.", _flags_fit_the_type),
+    Law("`semantics` speaks of fields in `schema_fields`; members of an `enum` are different and of the field's type, or of its items' for a list (dates and times as ISO "
+        "8601 text).", _semantics_name_fields),
+    Law("`extent` has an inside.", _extent_has_an_inside),
+    Law("`topology_parameters` need a `topology_rule_set` other than none.", _topology_has_figures),
+)

@@ -1,0 +1,277 @@
+"""What is unwise in a valid contract: clauses that cannot be enforced (errors), careless ones (warnings), marks to confirm.
+
+Not here: whether it is a contract at all (`definition`, `laws`), files (`registry`), exit codes (`cli`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal
+
+import pyproj
+
+from merestone.contract.definition import CONTRACT
+from merestone.contract.document import Contract, Field
+from merestone.contract.forms import nearest
+from merestone.contract.yaml_reader import Document, Path, path_text
+
+Level = Literal["error", "warning", "confirm"]
+METRES_PER_DEGREE: Final = 111_320.0
+_EXACT: Final = 2**53  # integers up to here are exact in a double
+_KEY_KINDS: Final = ("string", "integer", "date", "time", "timestamp", "timestamp_local", "decimal", "boolean", "binary")
+_TIME_KINDS: Final = ("date", "timestamp", "timestamp_local")
+
+
+@dataclass(frozen=True, slots=True)
+class LintMessage:
+    """One remark: an error (exit 1), a warning, or a guess that its author marked `# confirm`."""
+
+    level: Level
+    path: str
+    message: str
+    hint: str = ""
+    line: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The object in `contract lint --json`."""
+        return {"level": self.level, "path": self.path, "message": self.message, "hint": self.hint, "line": self.line}
+
+
+Remark = tuple[Path, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One lint rule with its words; `check` yields path, message and hint."""
+
+    level: Level
+    words: str
+    check: Callable[[Contract], Iterator[Remark]]
+
+
+def lint(contract: Contract, document: Document | None = None) -> tuple[LintMessage, ...]:
+    """All remarks on a contract: errors, then warnings, then marks.
+
+    Args:
+        contract: a contract that `parse` has read.
+        document: where it was read from, for lines and for what its author stated.
+    """
+    found = [
+        LintMessage(rule.level, path_text(path), message, hint, document.line(path) if document else None)
+        for rule in RULES
+        for path, message, hint in rule.check(contract)
+    ]
+    for path in contract.confirm:
+        line = document.positions[path].line if document else None
+        found.append(LintMessage("confirm", path, "is a guess that waits for a person", "check it and remove the `# confirm` mark", line))
+    order = {"error": 0, "warning": 1, "confirm": 2}
+    return tuple(sorted(found, key=lambda each: order[each.level]))
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def largest_ordinate(epsg: int) -> float:
+    """The largest absolute ordinate within the CRS's area of use, in CRS units; 0 where PROJ does not know the area."""
+    crs = pyproj.CRS.from_epsg(epsg)
+    if crs.is_geographic and not crs.is_compound:
+        return 180.0 / _degrees_per_unit(crs)
+    area = crs.area_of_use
+    if area is None or crs.geodetic_crs is None:
+        return 0.0
+    west, east = area.west, area.east if area.east >= area.west else area.east + 360.0
+    try:
+        transformer = pyproj.Transformer.from_crs(crs.geodetic_crs.to_2d(), crs.to_2d(), always_xy=True)
+        bounds = transformer.transform_bounds(west, area.south, east, area.north, densify_pts=21)
+    except pyproj.exceptions.ProjError:
+        return 0.0
+    return max((abs(each) for each in bounds if math.isfinite(each)), default=0.0)
+
+
+def _degrees_per_unit(crs: pyproj.CRS) -> float:
+    return float(math.degrees(crs.axis_info[0].unit_conversion_factor)) or 1.0
+
+
+@cache
+def metres_per_unit(epsg: int) -> float:
+    """Metres on the ground for one unit of the CRS; a degree counts as 111,320 m."""
+    crs = pyproj.CRS.from_epsg(epsg)
+    if crs.is_geographic:
+        return METRES_PER_DEGREE * _degrees_per_unit(crs)
+    return float(crs.axis_info[0].unit_conversion_factor)
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _horizontal(contract: Contract) -> Iterator[Remark]:
+    for path, code, _ in _grids(contract):
+        crs = pyproj.CRS.from_epsg(code)
+        if not (crs.is_geographic or crs.is_projected):
+            yield path, f"EPSG:{code} ({crs.name}) has no horizontal axes", "name a geographic or projected CRS"
+
+
+def _grids(contract: Contract) -> Iterator[tuple[Path, int, int]]:
+    """Path, EPSG code and precision of every geometry."""
+    yield ("crs_epsg",), contract.crs_epsg, contract.coordinate_precision
+    for place, field in enumerate(contract.schema_fields):
+        if field.crs_epsg is not None and field.coordinate_precision is not None:
+            yield ("schema_fields", place, "crs_epsg"), field.crs_epsg, field.coordinate_precision
+
+
+def _range(contract: Contract) -> Iterator[Remark]:
+    for path, code, precision in _grids(contract):
+        largest = largest_ordinate(code)
+        if largest * 10.0 ** (precision + 3) >= _EXACT:
+            most = math.ceil(math.log10(_EXACT / largest)) - 4
+            yield ((*path[:-1], "coordinate_precision"), f"{precision} decimals of ordinates up to {largest:,.0f} cannot be computed exactly",
+                   f"at most {most} decimals are possible in EPSG:{code}")
+
+
+def _key(contract: Contract) -> Iterator[Remark]:
+    names = [field.name for field in contract.schema_fields]
+    for place, name in enumerate(contract.key):
+        path: Path = ("key", place)
+        field = contract.field(name)
+        if field is None:
+            close = nearest(name, names)
+            yield path, f"{name} is not a field of schema_fields", f"did you mean {close}?" if close else "add the field to schema_fields"
+        elif field.type.kind == "number":
+            yield path, f"{name} is of type number: a key is never a float", "make the field an integer, a decimal or a string"
+        elif field.type.kind not in _KEY_KINDS:
+            yield path, f"{name} is of type {field.type}, which cannot be a key", "choose a field with a single value"
+        elif not field.compared:
+            yield path, f"{name} is volatile or derived: it cannot identify a feature", "choose a field that never changes"
+
+
+def _freshness(contract: Contract) -> Iterator[Remark]:
+    name = contract.freshness_from
+    if name is None or name == "delivered_at":
+        return
+    field = contract.field(name)
+    if field is None:
+        close = nearest(name, [*(each.name for each in contract.schema_fields), "delivered_at"])
+        yield ("freshness_from",), f"{name} is not a field of schema_fields", f"did you mean {close}?" if close else "name a field, or delivered_at"
+    elif field.type.kind not in _TIME_KINDS:
+        yield ("freshness_from",), f"{name} is of type {field.type}: no freshness can be read from it", "name a date or timestamp, or delivered_at"
+
+
+def _derived(contract: Contract) -> Iterator[Remark]:
+    shape = contract.geometry_type.removeprefix("multi")
+    impossible = {"area": ("point", "linestring"), "length": ("point",)}
+    for place, field in enumerate(contract.schema_fields):
+        measure = field.derived.measure if field.derived else None
+        if measure and shape in impossible[measure]:
+            yield ("schema_fields", place, "derived", "measure"), f"a {shape} has no {measure}", "remove the measure"
+
+
+def _edges(contract: Contract) -> Iterator[Remark]:
+    if contract.geometry.edges == "spherical" and not pyproj.CRS.from_epsg(contract.crs_epsg).is_geographic:
+        yield ("geometry", "edges"), f"edges on the sphere have no meaning in EPSG:{contract.crs_epsg}", "write planar"
+
+
+# --- warnings --------------------------------------------------------------------------------------------------------------------------
+
+
+def _nulls(contract: Contract) -> Iterator[Remark]:
+    for name, meaning in contract.semantics:
+        field = contract.field(name)
+        if field is not None and not field.nullable and meaning.null_means is not None:
+            yield ("semantics", name, "null_means"), f"{name} is never null, so null means nothing", "remove it, or make the field nullable"
+
+
+def _ground_grid(contract: Contract) -> Iterator[Remark]:
+    for path, code, precision in _grids(contract):
+        grid = metres_per_unit(code) / 10.0**precision
+        resolution = contract.contract_version.resolution_m
+        # A little room: res 1 mm at 3 decimals of a metre is meant to fit although 0.001 is no binary fraction.
+        if not resolution / 1000 * (1 - 1e-9) <= grid <= resolution * (1 + 1e-9):
+            finer = "finer than the content can be known" if grid < resolution / 1000 else "coarser than the content"
+            yield ((*path[:-1], "coordinate_precision"),
+                   f"{precision} decimals are a grid of {grid:.3g} m on the ground, {finer} (resolution {contract.contract_version.resolution})",
+                   "change the precision, or the resolution in contract_version")
+
+
+def _deprecated_crs(contract: Contract) -> Iterator[Remark]:
+    for path, code, _ in _grids(contract):
+        crs = pyproj.CRS.from_epsg(code)
+        if crs.is_deprecated:
+            better = [each.to_authority() for each in crs.get_non_deprecated()]
+            names = ", ".join(":".join(each) for each in better if each)
+            yield path, f"EPSG:{code} is deprecated by EPSG", f"use {names}" if names else "look for its replacement at https://epsg.org"
+
+
+def _case(contract: Contract) -> Iterator[Remark]:
+    seen: dict[str, str] = {}
+    for place, field in enumerate(contract.schema_fields):
+        other = seen.setdefault(field.name.casefold(), field.name)
+        if other != field.name:
+            yield ("schema_fields", place, "name"), f"{field.name} and {other} differ in case only", "many tools take them for one column; rename one"
+
+
+def _key_nullable(contract: Contract) -> Iterator[Remark]:
+    for place, field in enumerate(contract.schema_fields):
+        if field.name in contract.key and field.nullable:
+            yield ("schema_fields", place), f"{field.name} is the key but nullable; a null key is always refused", "write nullable: false"
+
+
+def _ordinates_without_use(contract: Contract) -> Iterator[Remark]:
+    for letter in "zm":
+        if getattr(contract.geometry, f"{letter}_precision") is not None and letter not in contract.geometry.dimensions[2:]:
+            yield ("geometry", f"{letter}_precision"), f"has no use for dimensions {contract.geometry.dimensions}", "remove it, or change the dimensions"
+
+
+def _extent(contract: Contract) -> Iterator[Remark]:
+    largest = largest_ordinate(contract.crs_epsg)
+    if contract.extent is not None and largest and max(abs(each) for each in contract.extent) > 2 * largest:
+        yield (("extent",), f"reaches far beyond the area of use of EPSG:{contract.crs_epsg} (ordinates up to {largest:,.0f})",
+               "give it in the units of the contract's CRS, x before y")
+
+
+def _raster_only(contract: Contract) -> Iterator[Remark]:
+    for name, _ in contract.extra:
+        if name in ("bands", "pixel") and contract.geometry_type != "raster":
+            yield (name,), "has a meaning for rasters only", "remove it"
+
+
+def _unchecked(contract: Contract) -> Iterator[Remark]:
+    stated = {name for name, _ in contract.extra}
+    stated |= {"topology_rule_set"} if contract.topology_rule_set != "none" else set()
+    stated |= {"topology_parameters"} if contract.topology_parameters else set()
+    for clause in CONTRACT.clauses:
+        if clause.name in stated and not clause.checked:
+            yield (clause.name,), "is kept and published, but this version does not check deliveries against it", ""
+
+
+def _time_zones(contract: Contract) -> Iterator[Remark]:
+    for place, field in enumerate(contract.schema_fields):
+        if _zone_is_idle(field):
+            yield ("schema_fields", place, "time_zone"), "a timestamp is an instant in UTC whatever the zone", "use timestamp_local for local times"
+
+
+def _zone_is_idle(field: Field) -> bool:
+    return field.time_zone is not None and field.type.kind == "timestamp" and field.time_zone != "UTC"
+
+
+RULES: Final = (
+    Rule("error", "`crs_epsg` has horizontal axes.", _horizontal),
+    Rule("error", "max |ordinate of the CRS's area of use| x 10^(precision + 3) is below 2^53: about 10 decimals in degrees, 5 in metres.", _range),
+    Rule("error", "`key` names fields with single values, none of them a float, volatile or derived.", _key),
+    Rule("error", "`freshness_from` names a date or timestamp field, or is `delivered_at`.", _freshness),
+    Rule("error", "`derived.measure` exists for the geometry type.", _derived),
+    Rule("error", "Spherical edges need a geographic CRS.", _edges),
+    Rule("warning", "A field that is never null has no `null_means`.", _nulls),
+    Rule("warning", "The grid on the ground (a degree counts as 111,320 m) lies between res/1000 and res.", _ground_grid),
+    Rule("warning", "The CRS is not deprecated.", _deprecated_crs),
+    Rule("warning", "Names of fields differ in more than case.", _case),
+    Rule("warning", "Key fields are not nullable.", _key_nullable),
+    Rule("warning", "`z_precision` and `m_precision` belong to `dimensions` that have them.", _ordinates_without_use),
+    Rule("warning", "`extent` lies near the CRS's area of use.", _extent),
+    Rule("warning", "`bands` and `pixel` stand in raster contracts only.", _raster_only),
+    Rule("warning", "A `timestamp` has no `time_zone` of its own.", _time_zones),
+    Rule("warning", "Clauses that this version keeps but does not check are named.", _unchecked),
+)

@@ -1,0 +1,29 @@
+"""A read document to a contract, or to every problem that it has.
+
+Not here: YAML (`yaml_reader`), the clauses (`definition`) and laws (`laws`), files (`registry`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from merestone.contract.body import assemble
+from merestone.contract.definition import CONTRACT
+from merestone.contract.document import Contract
+from merestone.contract.forms import Problem, Report
+from merestone.contract.laws import LAWS
+from merestone.contract.yaml_reader import Document
+
+
+def parse(source: Document | dict[str, Any]) -> Contract | tuple[Problem, ...]:
+    """The contract of a document or of a plain tree; otherwise all its problems, in order of the document."""
+    document = source if isinstance(source, Document) else None
+    tree = source.tree if isinstance(source, Document) else source
+    report = Report(document)
+    values = CONTRACT.read(tree, (), report)
+    if isinstance(values, dict):
+        for law in LAWS:
+            law.check(values, report)
+    if report.problems:
+        return tuple(sorted(report.problems, key=lambda problem: problem.line or 0))
+    return assemble(values, document.confirm if document else ())
