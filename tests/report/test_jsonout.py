@@ -11,7 +11,8 @@ from merestone.report.result import CheckResult, Counts, DiffResult, PublishResu
 
 FINDING = Finding("crs", "geometry", "crs_missing", "error", "EPSG:4326", "none", 1, (Sample("a", 1, 2.0, 3.0, "x"),), "assert it")
 FINDING_JSON = {"surface": "crs", "field": "geometry", "rule": "crs_missing", "severity": "error", "expected": "EPSG:4326",
-                "observed": "none", "count": 1, "features": [{"id": "a", "row": 1, "x": 2.0, "y": 3.0, "observed": "x"}], "remedy": "assert it"}
+                "observed": "none", "count": 1,
+                "features": [{"id": "a", "row": 1, "x": 2.0, "y": 3.0, "observed": "x"}], "remedy": "assert it"}
 
 
 def test_publish_has_exactly_the_published_names():

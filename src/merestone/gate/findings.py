@@ -105,11 +105,11 @@ def rejected(faults: Iterable[RowFaults], length: int) -> npt.NDArray[np.bool_]:
 
 
 def reasons(faults: Iterable[RowFaults], length: int, *, severity: Severity | None = None) -> Any:
-    """Why each position is faulty, as a pyarrow string array (length): "land_use enum: mixed_use, expected one of ...", null where it is not.
+    """Why each position of a batch is faulty, as a pyarrow string array (length); null where it is not.
 
-    Several faults of one row stand in one text, joined by "; ".
+    A text reads "land_use enum: mixed_use, expected one of residential, commercial"; several faults of one row are joined by "; ".
     """
-    columns = []
+    said = pa.nulls(length, pa.string())
     for each in faults:
         if not len(each.rows) or (severity is not None and each.severity != severity):
             continue
@@ -117,11 +117,9 @@ def reasons(faults: Iterable[RowFaults], length: int, *, severity: Severity | No
                                             "", null_handling="replace", null_replacement="null")
         place = np.full(length, -1, dtype=np.int64)
         place[each.rows] = np.arange(len(each.rows))
-        columns.append(texts.take(pa.array(place, mask=place < 0)))
-    if not columns:
-        return pa.nulls(length, pa.string())
-    joined = pc.binary_join_element_wise(*columns, "; ", null_handling="skip") if len(columns) > 1 else columns[0]
-    return pc.if_else(pc.equal(joined, ""), pa.scalar(None, pa.string()), joined)
+        more = texts.take(pa.array(place, mask=place < 0))
+        said = pc.coalesce(pc.binary_join_element_wise(said, more, "; "), said, more)
+    return said
 
 
 def findings_table(faults: Sequence[RowFaults], *, rows: npt.NDArray[np.int64], ids: Any, keys: Any,
@@ -192,7 +190,7 @@ def _by_feature(family: _Family) -> str:
 
 
 def _by_value(family: _Family) -> str:
-    """Each value and where it stands: "mixed_use (row b)", "null in 2 rows (rows b and d)", "'x' in 31 rows, 'y' in 2 rows and 4 more values"."""
+    """Each value and where it stands: "mixed_use (row b)", "null in 2 rows (rows b and d)", "x in 31 rows and 4 other values"."""
     ranked = sorted(family.values.items(), key=lambda pair: -pair[1])
     more = len(ranked) - NAMED
     if len(ranked) == 1 and not family.uncounted:

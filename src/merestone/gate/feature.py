@@ -1,0 +1,299 @@
+"""Faults of single rows: nulls, code lists, patterns, and geometry that is missing, invalid or out of the world.
+
+Not here: types of columns (`normalise.cast`), geometry types, collapse and transforms (`normalise.snap`, `normalise.crs`), faults that only
+the whole delivery shows (`delivery`).
+
+One function per rule family. Each takes columns, answers with `RowFaults` and names the clause of spec/contract.md that it enforces.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import shapely
+
+from merestone.contract.document import Contract, Field
+from merestone.errors import UsageError
+from merestone.gate.findings import reasons, rejected
+from merestone.geometry.form import INF, NAN_XY, NAN_Z, NULL_KIND, SHORT_LINE, SHORT_RING, UNCLOSED_RING, UNREADABLE, Scan
+from merestone.outcome import PASS, REJECT, WARN, RowFaults, Severity, Steps, Surface
+
+DEGREES = (-180.0, -90.0, 180.0, 90.0)
+"""What longitude and latitude can be in a geographic CRS in degrees; x before y."""
+_LISTED = 12
+# Constructs that RE2 (Arrow) and Python read alike; anything else is matched by Python, once per distinct value.
+_PLAIN_PATTERN = re.compile(r"(?:[^\\()]|\\[^\w\s]|\((?!\?)|\))*")
+
+
+def check_rows(batch: Any, contract: Contract, *, delivered: Scan, stored: Scan, canonical: Any,
+               limits: tuple[float, float, float, float] | None = None,
+               skip: npt.NDArray[np.bool_] | None = None, miscast: Sequence[RowFaults] = ()) -> list[RowFaults]:
+    """Every rule that one row decides, over the candidates of a batch; all faults of a row at once.
+
+    Args:
+        batch: pyarrow RecordBatch or Table (n rows) with the contract's fields, cast to the contract's types.
+        contract: the agreement.
+        delivered: scan of the geometry as delivered (before transform and snap): missing, empty, NaN, infinite.
+        stored: scan of `canonical`.
+        canonical: pyarrow binary array (n), the geometry that would be stored, in the contract's CRS.
+        limits: xmin, ymin, xmax, ymax that ordinates cannot leave (`DEGREES` where the contract's CRS is geographic), None otherwise.
+        skip: (n,) True for rows whose geometry a stage before has rejected already (no transform, collapse).
+        miscast: the faults of `cast_batch` for these rows: what could not be cast is null in `batch`, and was no null in the delivery.
+
+    Returns:
+        Faults with positions in the batch; empty where all is well.
+    """
+    usable = np.ones(len(canonical), dtype=np.bool_) if skip is None else ~skip
+    faults = [*nulls(batch, contract, miscast), *code_lists(batch, contract), *patterns(batch, contract), *presence(contract, delivered)]
+    bad_numbers = ordinates(contract, delivered, stored, limits, usable)
+    for each in bad_numbers:
+        if each.severity == "error":
+            usable[each.rows] = False
+    return [*faults, *bad_numbers, *wide(contract, stored, canonical, limits, usable),
+            *validity(contract, delivered, stored, canonical, usable)]
+
+
+def steps(faults: Iterable[RowFaults], length: int, *, crs: str) -> Steps:
+    """What the gate says of each row, for lineage: stage `validate`, event type VALIDATE.
+
+    Args:
+        faults: from `check_rows`.
+        length: rows of the batch.
+        crs: the contract's CRS, "EPSG:<code>"; the gate looks at rows that are in it already.
+    """
+    faults = list(faults)
+    verdict = np.full(length, PASS, dtype=np.uint8)
+    for each in faults:
+        if each.severity == "warning":
+            verdict[each.rows] = WARN
+    verdict[rejected(faults, length)] = REJECT
+    return Steps("validate", "VALIDATE", verdict, reasons(faults, length), crs, crs)
+
+
+# --- attributes ------------------------------------------------------------------------------------------------------------------------
+
+
+def nulls(batch: Any, contract: Contract, miscast: Sequence[RowFaults] = ()) -> list[RowFaults]:
+    """`schema_fields[].nullable: false`. A field that is recomputed from the geometry is not looked at."""
+    found = []
+    for field in _fields(batch, contract):
+        if field.nullable or (field.derived is not None and field.derived.measure):
+            continue
+        column = batch.column(field.name)
+        missing = _where(column.is_null()) if column.null_count else np.empty(0, dtype=np.int64)
+        rows = np.setdiff1d(missing, np.concatenate([missing[:0], *(each.rows for each in miscast if each.field == field.name)]))
+        if len(rows):
+            found.append(_fault("schema", field.name, "null", "null not allowed", rows, pa.repeat(pa.scalar("null"), len(rows)),
+                                f"have the producer fill {field.name}, or promise `nullable: true` (a MAJOR change: consumers meet nulls)"))
+    return found
+
+
+def code_lists(batch: Any, contract: Contract) -> list[RowFaults]:
+    """`semantics.<field>.enum`. Null is the business of `nullable`; of a list, every item must be in the code list.
+
+    Raises:
+        UsageError: the code list does not fit the type of the field.
+    """
+    found = []
+    for field in _fields(batch, contract):
+        meaning = contract.meaning(field.name)
+        if meaning is None or meaning.enum is None:
+            continue
+        column = _one_chunk(batch.column(field.name))
+        in_list = field.type.kind == "list"
+        values = pc.list_flatten(column) if in_list else column
+        allowed = _allowed(field, meaning.enum, values.type)
+        wrong = pc.and_(pc.invert(pc.is_in(values, value_set=allowed)), pc.is_valid(values))
+        rows = _where(wrong)
+        observed = values.take(pa.array(rows, pa.int64())).cast(pa.string())
+        if in_list:
+            rows, first = np.unique(pc.list_parent_indices(column).to_numpy(zero_copy_only=False)[rows], return_index=True)
+            observed = observed.take(pa.array(first, pa.int64()))
+        if len(rows):
+            found.append(_fault("semantics", field.name, "enum", _one_of(meaning.enum), rows, observed,
+                                f"have the producer deliver one of the agreed values, or add the value to semantics.{field.name}.enum "
+                                "(a MAJOR change: consumers meet values they do not know)"))
+    return found
+
+
+def patterns(batch: Any, contract: Contract) -> list[RowFaults]:
+    """`schema_fields[].pattern`: the whole text must match."""
+    found = []
+    for field in _fields(batch, contract):
+        if field.pattern is None or field.type.kind != "string":
+            continue
+        column = _one_chunk(batch.column(field.name))
+        rows = _where(pc.and_(pc.is_valid(column), pc.invert(_matches(column, field))))
+        if len(rows):
+            found.append(_fault("schema", field.name, "pattern", f"text that matches {field.pattern}", rows,
+                                pc.binary_join_element_wise("'", column.take(pa.array(rows, pa.int64())), "'", ""),
+                                f"have the producer deliver {field.name} in the agreed form (spreadsheets often lose leading zeros)"))
+    return found
+
+
+def _matches(column: Any, field: Field) -> Any:
+    """Boolean array: full match. Arrow's RE2 where it means the same as Python, otherwise Python on distinct values."""
+    pattern = field.pattern or ""
+    if _PLAIN_PATTERN.fullmatch(pattern):
+        try:
+            return pc.match_substring_regex(column, rf"\A(?:{pattern})\z")
+        except pa.ArrowInvalid:
+            pass  # a construct that RE2 lacks (a repetition above 1,000): Python decides below
+    try:
+        rule = re.compile(pattern)
+    except re.error as fault:
+        raise UsageError(f"the pattern of {field.name} is no regular expression: {fault}", field=f"schema_fields.{field.name}.pattern",
+                         hint="correct the contract; `merestone contract lint` shows the place") from fault
+    coded = column.dictionary_encode()
+    verdicts = [text is not None and rule.fullmatch(text) is not None for text in coded.dictionary.to_pylist()]
+    return pa.array(verdicts, pa.bool_()).take(coded.indices)
+
+
+def _allowed(field: Field, enum: tuple[Any, ...], kind: Any) -> Any:
+    texts = [unicodedata.normalize("NFC", value if isinstance(value, str) else str(value)) for value in enum if value is not None]
+    try:
+        return pa.array(texts, pa.string()).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:
+        raise UsageError(f"the code list of {field.name} does not fit its type {field.type}: {fault}", field=f"semantics.{field.name}.enum",
+                         hint="write the values in the field's type; `merestone contract lint` shows the place") from fault
+
+
+def _one_of(enum: tuple[Any, ...]) -> str:
+    shown = ", ".join(str(value) for value in enum[:_LISTED])
+    return f"one of {shown}" + (f", ... ({len(enum)} values)" if len(enum) > _LISTED else "")
+
+
+# --- geometry --------------------------------------------------------------------------------------------------------------------------
+
+
+def presence(contract: Contract, delivered: Scan) -> list[RowFaults]:
+    """`geometry.nullable` and `geometry.empty`: no geometry is no value, an empty one is the empty set of points (SFA)."""
+    found = []
+    name = contract.geometry_name
+    if not contract.geometry.nullable:
+        rows = np.flatnonzero(delivered.kind == NULL_KIND)
+        if len(rows):
+            found.append(_fault("geometry", name, "null_geometry", "a geometry in every row", rows, pa.repeat(pa.scalar("null"), len(rows)),
+                                "have the producer deliver the geometry, or promise `geometry: {nullable: true}`"))
+    if not contract.geometry.empty:
+        rows = np.flatnonzero(delivered.empty)
+        if len(rows):
+            found.append(_fault("geometry", name, "empty_geometry", "a geometry that is not empty", rows,
+                                pa.repeat(pa.scalar("empty"), len(rows)),
+                                "have the producer deliver the geometry, or promise `geometry: {empty: true}`"))
+    return found
+
+
+def ordinates(contract: Contract, delivered: Scan, stored: Scan, limits: tuple[float, float, float, float] | None,
+              usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
+    """Coordinates are numbers in a CRS: NaN and infinity are no positions, and 182 is no longitude.
+
+    The numbers are judged as delivered (a transform must not hide them), the range as stored.
+    """
+    name, found = contract.geometry_name, []
+    flags = np.asarray(delivered.flags)
+    finite = np.ones(len(usable), dtype=np.bool_)
+    for flag, words in ((NAN_XY, "NaN"), (INF, "infinite"), (NAN_Z, "NaN in Z")):
+        rows = np.flatnonzero(finite & (flags & flag > 0))
+        finite[rows] = False
+        if len(rows):
+            found.append(_fault("geometry", name, "ordinate", "numbers as coordinates", rows, pa.repeat(pa.scalar(words), len(rows)),
+                                "look for a transform that failed where the export was made"))
+    if limits is None:
+        return found
+    inside = usable & finite
+    for axis, word in ((0, "longitude"), (1, "latitude")):
+        low, high = limits[axis], limits[axis + 2]
+        least, most = stored.bounds[:, axis], stored.bounds[:, axis + 2]
+        rows = np.flatnonzero(inside & ((least < low) | (most > high)))
+        inside[rows] = False
+        if len(rows):
+            seen = pa.array(np.where(most[rows] > high, most[rows], least[rows])).cast(pa.string())
+            found.append(_fault("geometry", name, "ordinate", f"{word} within {low:g}..{high:g}", rows,
+                                pc.binary_join_element_wise(f"{word} ", seen, f" outside {low:g}..{high:g}", ""),
+                                "look whether the axes are swapped; a geometry across the antimeridian is cut there (RFC 7946 3.1.9)"))
+    return found
+
+
+def wide(contract: Contract, stored: Scan, canonical: Any, limits: tuple[float, float, float, float] | None,
+         usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
+    """A part that is wider than half the globe: a warning, since it usually crosses the antimeridian uncut (RFC 7946 section 3.1.9)."""
+    if limits is None:
+        return []
+    half = (limits[2] - limits[0]) / 2
+    rows = np.flatnonzero(usable & (stored.bounds[:, 2] - stored.bounds[:, 0] > half) & (stored.kind != 1) & (stored.kind != 4))
+    if not len(rows):
+        return []
+    shapes = shapely.from_wkb(canonical.take(pa.array(rows, pa.int64())).to_numpy(zero_copy_only=False), on_invalid="ignore")
+    parts, owner = shapely.get_parts(shapes, return_index=True)
+    boxes = shapely.bounds(parts)
+    rows = rows[np.unique(owner[boxes[:, 2] - boxes[:, 0] > half])]
+    if not len(rows):
+        return []
+    return [_fault("geometry", contract.geometry_name, "extent", f"parts at most {half:g} degrees wide", rows,
+                   pa.repeat(pa.scalar(f"wider than {half:g} degrees"), len(rows)),
+                   "if it crosses the antimeridian, have the producer cut it there (RFC 7946 3.1.9)", severity="warning")]
+
+
+def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
+    """Simple Features validity (OGC 06-103r4) of lines and areas, with reason and position; points cannot be invalid."""
+    name, found = contract.geometry_name, []
+    flags = np.asarray(delivered.flags)
+    sound = usable.copy()
+    for flag, words in ((UNREADABLE, "not readable as WKB"), (UNCLOSED_RING, "a ring is not closed"),
+                        (SHORT_RING, "a ring of fewer than four points"), (SHORT_LINE, "a line of one point")):
+        rows = np.flatnonzero(sound & (flags & flag > 0))
+        sound[rows] = False
+        if len(rows):
+            found.append(_invalid(name, rows, pa.repeat(pa.scalar(words), len(rows))))
+    rows = np.flatnonzero(sound & ~np.isin(stored.kind, (0, 1, 4)) & ~np.asarray(stored.empty, dtype=np.bool_))
+    if not len(rows):
+        return found
+    shapes = shapely.from_wkb(canonical.take(pa.array(rows, pa.int64())).to_numpy(zero_copy_only=False), on_invalid="ignore")
+    failing = np.flatnonzero(~shapely.is_valid(shapes))
+    if len(failing):
+        observed = [_reason(text) for text in shapely.is_valid_reason(shapes[failing])]
+        found.append(_invalid(name, rows[failing], pa.array(observed, pa.string())))
+    return found
+
+
+def _invalid(name: str, rows: npt.NDArray[np.intp], observed: Any) -> RowFaults:
+    return _fault("geometry", name, "validity", "a valid geometry", rows, observed,
+                  "have the producer repair the geometry at the place named; it is never repaired here without a word")
+
+
+def _reason(text: str | None) -> str:
+    """Words for GEOS' "Self-intersection[10.5 56]": "self-intersection at 10.5, 56"."""
+    if text is None:
+        return "cannot be built: a ring or line has too few points"
+    what, bracket, place = text.partition("[")
+    words = what[:1].lower() + what[1:]
+    return f"{words} at {place.rstrip(']').replace(' ', ', ')}" if bracket else words
+
+
+# --- shared by the rules above ---------------------------------------------------------------------------------------------------------
+
+
+def _fields(batch: Any, contract: Contract) -> list[Field]:
+    present = set(batch.schema.names)
+    return [field for field in contract.schema_fields if field.name in present]
+
+
+def _where(mask: Any) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(pc.fill_null(mask, fill_value=False).to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+def _one_chunk(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _fault(surface: Surface, field: str, rule: str, expected: str, rows: npt.NDArray[np.intp], observed: Any, remedy: str,
+           severity: Severity = "error") -> RowFaults:
+    return RowFaults(surface, field, rule, severity, expected, rows.astype(np.int64), observed, remedy)
