@@ -205,6 +205,7 @@ def _move(store: Store, expected: Current | None, pointer: Pointer) -> None:
     before = expected.pointer_bytes if expected else None
     after = pointer.to_bytes()
     fault: StoreError | None = None
+    unanswered = False
     for _ in range(_TRIES):
         try:
             if store.swap(POINTER, before, after):
@@ -212,6 +213,7 @@ def _move(store: Store, expected: Current | None, pointer: Pointer) -> None:
             fault = None
         except StoreError as refused:
             fault = refused
+            unanswered = unanswered or isinstance(refused, LostReplyError)
         try:
             found = _get(store, POINTER)
         except StoreError as unreadable:
@@ -223,9 +225,10 @@ def _move(store: Store, expected: Current | None, pointer: Pointer) -> None:
                 return  # and somebody has already published on top of it
             # No two pointers are equal, so a late write of ours can no longer find what it expects.
             raise _lost(found)
-        if fault is not None and not isinstance(fault, LostReplyError):
+        if fault is not None and not unanswered:
             raise fault
-        # No answer, and not done yet: asking again is safe, since only one of the two can find what it expects.
+        # No answer, and not done yet: asking again is safe, since only one of the two can find what it expects. A refusal now
+        # says nothing about the request before, which may still be on its way.
     raise _unknown(pointer, "the store gives no answer, and the pointer has not moved so far") from fault
 
 
