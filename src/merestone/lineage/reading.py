@@ -291,7 +291,8 @@ def scan(
                 features = table.column("feature_id")
                 inside = pc.greater_equal(features, low)
                 tables.append(table.filter(inside if high is None else pc.and_(inside, pc.less(features, high))))
-        yield pa.concat_tables(tables)
+        if tables:
+            yield pa.concat_tables(tables)
 
 
 def history(store: Store, feature_id: str, root: str = ROOT, *, runs: Sequence[RunManifest] | None = None) -> Any:

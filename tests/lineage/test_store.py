@@ -1,0 +1,272 @@
+"""The event store: what seal writes, and that nothing counts before it."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from merestone.errors import ConflictError, UsageError
+from merestone.lineage import merkle
+from merestone.lineage.collector import LineageCollector
+from merestone.lineage.event import LineageEvent, make_sequence
+from merestone.lineage.reading import attempts_of, conformance_summary, read_run, sealed_runs
+from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
+from merestone.lineage.store import RunWriter
+from merestone.outcome import PASS, REJECT, Steps
+from merestone.storage.local import LocalStore
+
+TIME = datetime(2026, 3, 3, 1, 0, tzinfo=UTC)
+DAY = date(2026, 3, 3)
+SEAL = {"run_date": DAY, "plan": ["attr_cast", "validate"], "tool": {"merestone": "0.1.0"}, "time": TIME}
+
+
+def batch(run_id, ids, *, attempt=1, number=0, refused=(), target="EPSG:4326"):
+    """The compact events of two stages over some features."""
+    collector = LineageCollector()
+    verdict = np.array([REJECT if each in refused else PASS for each in ids], np.uint8)
+    reason = pa.array(["bow-tie" if each in refused else None for each in ids], pa.string())
+    collector.add_columns(pa.array(ids), [
+        Steps("attr_cast", "CAST", np.zeros(len(ids), np.uint8), pa.nulls(len(ids), pa.string()), "EPSG:25832", target),
+        Steps("validate", "VALIDATE", verdict, reason, target, target),
+    ], run_id=run_id, attempt=attempt, batch=number, time=TIME)
+    return collector.drain()
+
+
+@pytest.fixture
+def scratch(tmp_path):
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    return str(folder)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return LocalStore(tmp_path / "dataset")
+
+
+def files(store):
+    return [name for name, _ in store.list("_lineage/")]
+
+
+def test_nothing_is_in_the_store_before_seal(store, scratch):
+    writer = RunWriter(scratch, "r1", 1, "ab12", part_rows=4)
+    for number in range(5):
+        writer.write(batch("r1", ["a", "b", "c"], number=number))
+    assert files(store) == []
+    assert len(os.listdir(scratch)) == 5  # noqa: PTH208 - scratch is a str
+    assert writer.counts() == {"total_events": 30, "passed": 30, "rejected": 0, "warned": 0}
+
+
+def test_a_sealed_run(store, scratch):
+    writer = RunWriter(scratch, "r1", 1, "ab12")
+    writer.write(batch("r1", ["b", "ä", "a"], refused=["b"]))
+    writer.write(batch("r1", ["c"], number=1))
+    sealed = writer.seal(store, **SEAL, previous={"root": "00"}, about={"dataset": "parcels"})
+    part = "run_date=2026-03-03/run_id=r1/target_crs=EPSG%3A4326/part-1-ab12-00000.parquet"
+    assert files(store) == ["_lineage/_runs/r1-1.json", f"_lineage/{part}"]
+    assert os.listdir(scratch) == []  # noqa: PTH208 - scratch is a str
+    manifest = store.get("_lineage/_runs/r1-1.json")
+    doc = json.loads(manifest)
+    assert sealed.to_json() == {"run_manifest": "_lineage/_runs/r1-1.json", "sha256": hashlib.sha256(manifest).hexdigest(),
+                                "events": 8, "root": doc["root"]}
+    assert doc["counts"] == sealed.counts == {"total_events": 8, "passed": 7, "rejected": 1, "warned": 0}
+    assert doc["steps"] == [
+        {"stage": "attr_cast", "event_type": "CAST", "outcome": "PASS", "events": 4},
+        {"stage": "validate", "event_type": "VALIDATE", "outcome": "PASS", "events": 3},
+        {"stage": "validate", "event_type": "VALIDATE", "outcome": "REJECT", "events": 1},
+    ]
+    assert {each: doc[each] for each in ("format", "run_id", "attempt", "run_date", "sealed_utc", "schema_version", "plan", "tool",
+                                         "previous", "about")} == {
+        "format": 1, "run_id": "r1", "attempt": 1, "run_date": "2026-03-03", "sealed_utc": "2026-03-03T01:00:00.000000Z",
+        "schema_version": "1.3.0", "plan": ["attr_cast", "validate"], "tool": {"merestone": "0.1.0"}, "previous": {"root": "00"},
+        "about": {"dataset": "parcels"}}
+    data = store.get(f"_lineage/{part}")
+    table = pq.read_table(pa.BufferReader(data), partitioning=None)
+    assert table.schema.equals(LINEAGE_ARROW_SCHEMA, check_metadata=True)
+    assert table.column("feature_id").to_pylist() == ["a", "a", "b", "b", "c", "c", "ä", "ä"]
+    assert table.column("sequence").to_pylist() == [make_sequence(1, *each) for each in
+                                                    [(0, 4), (0, 5), (0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (0, 3)]]
+    root = merkle.root_of(merkle.leaves(table))
+    assert doc["parts"] == [{"path": part, "rows": 8, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), "root": root.hex(),
+                             "target_crs": "EPSG:4326", "first_feature": "a", "last_feature": "ä"}]
+    assert doc["root"] == merkle.root_of_parts([root]).hex()
+
+
+def test_what_went_in_is_what_is_read(store, scratch):
+    collector = LineageCollector()
+    for n in range(7):
+        collector.add(LineageEvent(run_id="r1", sequence=n, event_time_utc=TIME, stage="crs_normalize", event_type="TRANSFORM",
+                                   feature_id=f"p{n % 3}", source_crs="EPSG:25832", target_crs=("EPSG:4326", "EPSG:25832")[n % 2],
+                                   outcome="WARN", rejection_reason=f"r{n}\x00\n", accuracy_m=0.1 * n, strategy_index=n))
+    table = collector.to_table()
+    writer = RunWriter(scratch, "r1", 0, "ab12")
+    writer.write(table)
+    sealed = writer.seal(store, **SEAL)
+    assert {each.target_crs for each in sealed.parts} == {"EPSG:4326", "EPSG:25832"}
+    assert read_run(store, "r1").sort_by("sequence").equals(table)
+
+
+def test_parts_flush_in_bounded_batches_and_keep_everything(store, scratch):
+    writer = RunWriter(scratch, "r1", 1, "ab12", part_rows=50, group_rows=16)
+    expected = []
+    for number in range(9):
+        ids = [f"{each:03d}" for each in range(number, 200, 9)]
+        table = batch("r1", ids, number=number)
+        expected += table.column("sequence").to_pylist()
+        writer.write(table)
+        assert sum(each.num_rows for each in writer._waiting) < 50
+    sealed = writer.seal(store, **SEAL)
+    assert len(sealed.parts) > 4
+    assert sealed.events == len(expected) == 400
+    assert sorted(read_run(store, "r1").column("sequence").to_pylist()) == sorted(expected)
+    for each in sealed.parts:
+        reader = pq.ParquetFile(store.open(f"_lineage/{each.path}"))
+        assert reader.metadata.row_group(0).num_rows == 16
+        assert reader.read().sort_by([("feature_id", "ascending"), ("sequence", "ascending")]).equals(reader.read())
+
+
+def test_a_run_id_of_any_text_stays_text(store, scratch):
+    for run in ("007", "7", "a/b", "..", "r%2F1", "ä ö"):
+        writer = RunWriter(scratch, run, 1, "ab12")
+        writer.write(batch(run, ["a"]))
+        writer.seal(store, **SEAL)
+        assert set(read_run(store, run).column("run_id").to_pylist()) == {run}
+    assert len(sealed_runs(store)) == 6
+    assert "_lineage/run_date=2026-03-03/run_id=a%2Fb/target_crs=EPSG%3A4326/part-1-ab12-00000.parquet" in files(store)
+
+
+def test_run_ids_that_begin_alike_are_told_apart(store, scratch):
+    for run, attempt in (("r", 1), ("r-1", 1), ("r-1", 2)):
+        writer = RunWriter(scratch, run, attempt, "ab12")
+        writer.write(batch(run, ["a"], attempt=attempt))
+        writer.seal(store, **SEAL)
+    assert [(each.run_id, each.attempt) for each in attempts_of(store, "r")] == [("r", 1)]
+    assert [(each.run_id, each.attempt) for each in attempts_of(store, "r-1")] == [("r-1", 1), ("r-1", 2)]
+
+
+def test_a_run_without_events_can_be_sealed(store, scratch):
+    sealed = RunWriter(scratch, "r1", 1, "ab12").seal(store, **SEAL)
+    assert sealed.events == 0
+    assert sealed.parts == ()
+    assert read_run(store, "r1").num_rows == 0
+    assert conformance_summary(Path(store.url) / "_lineage", "r1")["total_events"] == 0
+
+
+def test_an_attempt_is_sealed_once(store, scratch):
+    RunWriter(scratch, "r1", 1, "ab12").seal(store, **SEAL)
+    with pytest.raises(ConflictError, match="attempt 1 is sealed already"):
+        RunWriter(scratch, "r1", 1, "cd34").seal(store, **SEAL)
+    done = RunWriter(scratch, "r1", 2, "cd34")
+    done.seal(store, **SEAL)
+    with pytest.raises(ValueError, match="is sealed"):
+        done.write(batch("r1", ["a"]))
+
+
+def test_events_of_another_run_or_schema_are_refused(scratch):
+    writer = RunWriter(scratch, "r1", 1, "ab12")
+    with pytest.raises(ValueError, match="'r2', not of run 'r1'"):
+        writer.write(batch("r2", ["a"]))
+    with pytest.raises(ValueError, match="not of the lineage schema"):
+        writer.write(pa.table({"run_id": ["r1"]}))
+    holes = LineageCollector()
+    holes.add(LineageEvent(run_id="r1", sequence=1, event_time_utc=TIME, stage="validate", event_type="VALIDATE", feature_id="a",
+                           source_crs="EPSG:4326", target_crs="EPSG:4326", outcome="PASS"))
+    table = holes.to_table()
+    place = LINEAGE_ARROW_SCHEMA.get_field_index("stage")
+    with pytest.raises(ValueError, match="stage is missing in 1 rows"):
+        writer.write(table.set_column(place, LINEAGE_ARROW_SCHEMA.field("stage"), pa.nulls(1, pa.string())))
+    with pytest.raises(ValueError, match="32 lower-case hex digits"):
+        writer.write(table.set_column(0, LINEAGE_ARROW_SCHEMA.field("event_id"), pa.array(["XY"])))
+    for bad in ("", "r\n", "Cafe\u0301"):
+        with pytest.raises(ValueError, match="run_id"):
+            RunWriter(scratch, bad, 1, "ab12")
+
+
+def test_files_that_no_sealed_run_lists_are_not_there(store, scratch):
+    writer = RunWriter(scratch, "r1", 1, "ab12")
+    writer.write(batch("r1", ["a"]))
+    sealed = writer.seal(store, **SEAL)
+    folder = "_lineage/run_date=2026-03-03/run_id=r1/target_crs=EPSG%3A4326"
+    whole = store.get(f"_lineage/{sealed.parts[0].path}")
+    store.create(f"{folder}/part-1-dead-00000.parquet", whole)
+    store.create(f"{folder}/part-2-dead-00000.parquet", whole[:100])
+    store.create(f"{folder}/notes.txt", b"?")
+    assert read_run(store, "r1").num_rows == 2
+    assert conformance_summary(Path(store.url) / "_lineage", "r1")["total_events"] == 2
+
+
+VICTIM = """
+import os, signal, sys
+from datetime import UTC, date, datetime
+import numpy as np, pyarrow as pa
+from merestone.lineage.collector import LineageCollector
+from merestone.lineage.store import RunWriter
+from merestone.outcome import Steps
+from merestone.storage.local import LocalStore
+
+class Fatal(LocalStore):
+    step = 0
+    def _reach(self):
+        if Fatal.step == int(sys.argv[3]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        Fatal.step += 1
+    def create(self, name, data):
+        self._reach(); super().create(name, data); self._reach()
+    def create_from(self, name, path):
+        self._reach(); super().create_from(name, path); self._reach()
+
+time = datetime(2026, 3, 3, tzinfo=UTC)
+writer = RunWriter(sys.argv[2], "r1", int(sys.argv[4]), sys.argv[5], part_rows=20)
+for number in range(3):
+    ids = pa.array([f"{number}-{each}" for each in range(30)])
+    collector = LineageCollector()
+    collector.add_columns(ids, [Steps("validate", "VALIDATE", np.zeros(30, np.uint8), pa.nulls(30, pa.string()), "EPSG:4326", "EPSG:4326")],
+                          run_id="r1", attempt=int(sys.argv[4]), batch=number, time=time)
+    writer.write(collector.drain())
+writer.seal(Fatal(sys.argv[1]), run_date=date(2026, 3, 3), plan=["validate"], tool={}, time=time)
+"""
+
+
+@pytest.mark.parametrize("step", range(9))
+def test_a_kill_at_any_write_leaves_all_or_nothing_and_the_retry_completes(store, scratch, tmp_path, step):
+    code = tmp_path / "victim.py"
+    code.write_text(VICTIM)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def run(at, attempt, nonce):
+        return subprocess.run([sys.executable, str(code), store.url, scratch, str(at), str(attempt), nonce], env=environment,
+                              check=False, timeout=60).returncode
+
+    killed = run(step, 1, "aa")
+    assert killed == (-signal.SIGKILL if step < 8 else 0)
+    sealed = step >= 7  # three parts, two steps each, then the run manifest
+    if sealed:
+        assert read_run(store, "r1").num_rows == 90
+    else:
+        with pytest.raises(UsageError, match="no sealed run 'r1'"):
+            read_run(store, "r1")
+    assert run(99, 2, "bb") == 0
+    summary = conformance_summary(Path(store.url) / "_lineage", "r1")
+    assert summary["total_events"] == summary["features"] == summary["passed"] == 90
+    assert [each.attempt for each in attempts_of(store, "r1")] == ([1, 2] if sealed else [2])
+
+
+def test_writing_stays_quick(store, scratch):
+    ids = [f"{each:08d}" for each in range(50_000)]
+    table = batch("r1", ids)
+    begun = time.perf_counter()
+    writer = RunWriter(scratch, "r1", 1, "ab12")
+    writer.write(table)
+    sealed = writer.seal(store, **SEAL)
+    assert sum(each.bytes for each in sealed.parts) / sealed.events < 30
+    assert time.perf_counter() - begun < 10  # seconds; a Python object per event would need more on any machine that runs tests
