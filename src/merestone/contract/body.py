@@ -27,9 +27,14 @@ def body(contract: Contract) -> dict[str, Any]:
     """
     clause = contract.geometry
     geometry: dict[str, Any] = {
-        "nullable": clause.nullable, "empty": clause.empty, "dimensions": clause.dimensions,
-        "z_precision": clause.z_precision, "m_precision": clause.m_precision,
-        "edges": clause.edges, "direction": clause.direction, "name": clause.name,
+        "nullable": clause.nullable,
+        "empty": clause.empty,
+        "dimensions": clause.dimensions,
+        "z_precision": clause.z_precision,
+        "m_precision": clause.m_precision,
+        "edges": clause.edges,
+        "direction": clause.direction,
+        "name": clause.name,
     }
     meanings = {
         name: {"enum": list(each.enum) if each.enum is not None else None, "null_means": each.null_means, "meaning": each.meaning}
@@ -66,12 +71,23 @@ def _field(field: Field) -> dict[str, Any]:
     if field.derived is not None:
         derived = _stated({"measure": field.derived.measure, "unit": field.derived.unit, "method": field.derived.method})
     return {
-        "name": field.name, "type": str(field.type), "nullable": field.nullable, "unit": field.unit or "none",
-        **_stated({
-            "unique": field.unique or None, "pattern": field.pattern, "time_zone": field.time_zone, "description": field.description,
-            "deprecated": field.deprecated or None, "volatile": field.volatile or None, "derived": derived,
-            "crs_epsg": field.crs_epsg, "coordinate_precision": field.coordinate_precision,
-        }),
+        "name": field.name,
+        "type": str(field.type),
+        "nullable": field.nullable,
+        "unit": field.unit or "none",
+        **_stated(
+            {
+                "unique": field.unique or None,
+                "pattern": field.pattern,
+                "time_zone": field.time_zone,
+                "description": field.description,
+                "deprecated": field.deprecated or None,
+                "volatile": field.volatile or None,
+                "derived": derived,
+                "crs_epsg": field.crs_epsg,
+                "coordinate_precision": field.coordinate_precision,
+            }
+        ),
     }
 
 
@@ -111,8 +127,11 @@ def from_body(published: dict[str, Any]) -> Contract:
     report = Report()
     values = CONTRACT.read(published, (), report)
     if report.problems:
-        raise CorruptError(f"the contract in the manifest cannot be read: {report.problems[0]}", field="contract",
-                           hint="use the Merestone version that wrote it, or a newer one; `merestone verify` names every damaged file")
+        raise CorruptError(
+            f"the contract in the manifest cannot be read: {report.problems[0]}",
+            field="contract",
+            hint="use the Merestone version that wrote it, or a newer one; `merestone verify` names every damaged file",
+        )
     return assemble(values, confirm=())
 
 

@@ -13,22 +13,62 @@ from merestone.contract.field_type import parse_type, type_pattern
 from merestone.contract.forms import Choice, Clause, Columns, Group, Keyed, Listed, Name, Real, Scalar, Text, Truth, Whole
 from merestone.contract.stamp import STAMP_PATTERN, Stamp
 
-GEOMETRY_TYPES = ("point", "linestring", "polygon", "multipolygon", "raster", "multipoint", "multilinestring", "geometrycollection", "geometry")
+GEOMETRY_TYPES = (
+    "point",
+    "linestring",
+    "polygon",
+    "multipolygon",
+    "raster",
+    "multipoint",
+    "multilinestring",
+    "geometrycollection",
+    "geometry",
+)
 DIMENSIONS = ("xy", "xyz", "xym", "xyzm")
 TOPOLOGY = ("none", "planar", "network", "3d_solid")
 
 _PLACE = "it belongs in the publication file"
 _WHY = "is an internal mechanism: how the data is kept may change without notice, so a contract does not promise it"
 INTERNAL = {
-    **dict.fromkeys(("format", "file_format", "storage_format", "storage", "compression", "codec", "file_size", "files", "row_groups",
-                     "row_group_rows", "target_rows"), f"{_WHY}; {_PLACE} (`files`)"),
-    **dict.fromkeys(("partition", "partitions", "partitioning", "partition_by", "partition_keys", "partition_scheme", "clustering",
-                     "sort", "sort_order"), f"{_WHY}; {_PLACE} (`partition`)"),
-    **dict.fromkeys(("index", "indexes", "indices", "spatial_index", "primary_index", "covering"), f"{_WHY}; Merestone keeps its own indexes"),
+    **dict.fromkeys(
+        (
+            "format",
+            "file_format",
+            "storage_format",
+            "storage",
+            "compression",
+            "codec",
+            "file_size",
+            "files",
+            "row_groups",
+            "row_group_rows",
+            "target_rows",
+        ),
+        f"{_WHY}; {_PLACE} (`files`)",
+    ),
+    **dict.fromkeys(
+        (
+            "partition",
+            "partitions",
+            "partitioning",
+            "partition_by",
+            "partition_keys",
+            "partition_scheme",
+            "clustering",
+            "sort",
+            "sort_order",
+        ),
+        f"{_WHY}; {_PLACE} (`partition`)",
+    ),
+    **dict.fromkeys(
+        ("index", "indexes", "indices", "spatial_index", "primary_index", "covering"), f"{_WHY}; Merestone keeps its own indexes"
+    ),
     **dict.fromkeys(("database", "db", "table", "tablespace", "db_schema", "connection", "dsn", "engine"), f"{_WHY}; {_PLACE} (`engine`)"),
     **dict.fromkeys(("bucket", "location", "destination", "path", "url", "uri"), f"{_WHY}; {_PLACE} (`destination`)"),
     **dict.fromkeys(("source", "layer", "encoding", "columns"), f"{_WHY}; {_PLACE} (`source`, `columns`)"),
-    **dict.fromkeys(("guard", "guards", "rejects", "retention", "mode"), f"tells how the data is made, not what a consumer may rely on; {_PLACE}"),
+    **dict.fromkeys(
+        ("guard", "guards", "rejects", "retention", "mode"), f"tells how the data is made, not what a consumer may rely on; {_PLACE}"
+    ),
 }
 
 _PROSE = Text(free=True)
@@ -36,131 +76,291 @@ _EPSG = Whole(1, 999_999_999, hint="write the code alone, such as 25832")
 _DECIMALS = Whole(0, 15, hint="the number of decimals in CRS units, such as 3 for millimetres where the unit is the metre")
 _DATE = Text(pattern=r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])", form="a date, YYYY-MM-DD")
 
-DERIVED = Group("derived", (
-    Clause("measure", Choice(("area", "length")), "what is measured on the geometry", default="unknown: treated as volatile"),
-    Clause("unit", Text(), "the unit of the value"),
-    Clause("method", Choice(("planar", "geodesic")), "on the plane of the CRS or on its ellipsoid", default="planar"),
-), refused=INTERNAL)
+DERIVED = Group(
+    "derived",
+    (
+        Clause("measure", Choice(("area", "length")), "what is measured on the geometry", default="unknown: treated as volatile"),
+        Clause("unit", Text(), "the unit of the value"),
+        Clause("method", Choice(("planar", "geodesic")), "on the plane of the CRS or on its ellipsoid", default="planar"),
+    ),
+    refused=INTERNAL,
+)
 
-FIELD = Group("a schema field", (
-    Clause("name", Name("the name of the column"), "the column's name in what is published; unique after NFC", required=True),
-    Clause("type", Text(form="a type", parse=parse_type, shape=type_pattern(), hint="see the grammar of types on the reference page"),
-           "string, integer, number, boolean, date, time, timestamp (an instant; a value without a zone is refused unless the format fixes "
-           "UTC), timestamp_local, decimal(p,s), binary, list<string>, struct<k: integer>, or geometry (a second one)", required=True),
-    Clause("nullable", Truth(), "whether a value may be missing", default="true"),
-    Clause("unit", Text(), "the unit of the values, or `none`", default="none", empty=True),
-    Clause("unique", Truth(), "whether every value is different from every other", default="false"),
-    Clause("pattern", Text(form="a regular expression", free=True), "a regular expression (syntax of Python's `re`) that every text value "
-           "matches as a whole"),
-    Clause("time_zone", Text(pattern=r"[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*", form="an IANA time zone", hint="such as Europe/Amsterdam"),
-           "the zone in which a local time was taken, as an IANA name"),
-    Clause("description", _PROSE, "words for people"),
-    Clause("deprecated", Truth(), "whether the field will be removed in a later major version", default="false"),
-    Clause("volatile", Truth(), "whether the value changes on every export without meaning: stored as of the feature's last rewrite, never a "
-           "change", default="false"),
-    Clause("derived", DERIVED, "recomputed from the geometry and therefore never compared"),
-    Clause("crs_epsg", _EPSG, "the CRS of a second geometry"),
-    Clause("coordinate_precision", _DECIMALS, "the decimals of a second geometry"),
-), refused=INTERNAL, conditions=(
-    {
-        "if": {"properties": {"type": {"const": "geometry"}}, "required": ["type"]},
-        "then": {"required": ["crs_epsg", "coordinate_precision"]},
-        "else": {"properties": {"crs_epsg": False, "coordinate_precision": False}},
-    },
-    {
-        "if": {"required": ["pattern"]},
-        "then": {"properties": {"type": {"const": "string"}}},
-    },
-))
-
-SEMANTICS = Group("the semantics of a field", (
-    Clause("enum", Listed(Scalar()), "every value that the field may have, of the field's type"),
-    Clause("null_means", _PROSE, "what a missing value means"),
-    Clause("meaning", _PROSE, "what the values mean"),
-), refused=INTERNAL)
-
-GEOMETRY = Group("geometry", (
-    Clause("nullable", Truth(), "whether a feature may be without geometry", default="false"),
-    Clause("empty", Truth(), "whether a geometry may be empty", default="false"),
-    Clause("dimensions", Choice(DIMENSIONS), "the ordinates of a position; others that are delivered are left out, with a warning", default="xy"),
-    Clause("z_precision", _DECIMALS, "the decimals of Z", default="the coordinate precision"),
-    Clause("m_precision", _DECIMALS, "the decimals of M", default="the coordinate precision"),
-    Clause("edges", Choice(("planar", "spherical")), "how two positions are joined", default="planar"),
-    Clause("direction", Choice(("significant", "irrelevant")), "whether a line drawn the other way is another line", default="significant"),
-    Clause("name", Name("the name of the geometry column"), "the name of the geometry column in what is published",
-           default="geometry, or the first of geom, shape, geometry_primary that no field has"),
-), refused=INTERNAL)
-
-CONTRACT = Group("a contract", (
-    Clause("contract_version",
-           Text(form="a contract version", parse=Stamp.parse, shape=STAMP_PATTERN,
-                hint='write v<major>.<minor>.<patch>-crs:EPSG:<code>-res:<resolution> in quotes, e.g. "v1.2.0-crs:EPSG:4326-res:10m"'),
-           "the stamp of this version: SemVer, the CRS (equal to `crs_epsg`) and the nominal ground resolution of the content", required=True),
-    Clause("product_id", Text(pattern="[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}", form="a UUID",
-                              parse=str.lower, format="uuid", hint="`merestone init` mints one; or use `python -m uuid`"),
-           "what the product is called by machines; it never changes", required=True),
-    Clause("crs_epsg", _EPSG, "the EPSG code of the CRS of what is published; a code that PROJ knows", required=True),
-    Clause("axis_order", Choice(("lon_lat", "lat_lon")), "the order of the ordinates at the delivery boundary (easting first, northing first for "
-           "projected systems), after GDAL's own mapping; what is stored is always x, y", required=True),
-    Clause("geometry_type", Choice(GEOMETRY_TYPES), "the type of every geometry; `geometry` is any", required=True),
-    Clause("coordinate_precision", _DECIMALS, "decimals in CRS units to which coordinates are kept", required=True),
-    Clause("schema_fields", Listed(FIELD), "the attributes, in the order in which they are published", required=True),
-    Clause("freshness_sla_minutes", Whole(0), "how old the content may be, in minutes", required=True),
-    Clause("availability_target", Real(above=0, most=1, hint="a share, such as 0.999 for 99.9 %"), "the promised share of time in which it can be read",
-           required=True),
-    Clause("product_owner_id", Text(pattern=r"[^@\s]+@[^@\s]+", form="an e-mail address", format="email", hint="the address of an accountable steward"),
-           "the e-mail address of the accountable steward", required=True),
-    Clause("topology_rule_set", Choice(TOPOLOGY), "planar: no overlaps, gaps or mismatched edges; network: no dangles or duplicate edges; "
-           "3d_solid: closed shells", default="none", checked=False),
-    Clause("topology_parameters", Group("topology_parameters", (
-        Clause("gap_width", Real(least=0), "gaps narrower than this are faults, in CRS units"),
-        Clause("tolerance", Real(least=0), "ends nearer than this count as joined, in CRS units"),
-    ), refused=INTERNAL), "the figures of the topology rules", checked=False),
-    Clause("semantics", Keyed(SEMANTICS, "a field's name"), "what the values of a field mean"),
-    Clause("geometry", GEOMETRY, "what holds for the geometry beyond its type"),
-    Clause("name", Text(), "the product's short name"),
-    Clause("description", _PROSE, "words for people"),
-    Clause("key", Columns("a field"), "the field or fields that identify a feature over all versions"),
-    Clause("extent", Listed(Real(), 4, 4), "xmin, ymin, xmax, ymax in the CRS of the contract, within which every position lies"),
-    Clause("required_accuracy_m", Real(above=0), "the horizontal accuracy that a coordinate operation must have, in metres"),
-    Clause("freshness_from", Name("a field, or delivered_at"), "the field from which freshness is measured, or `delivered_at`",
-           default="judged from delivery time"),
-    Clause("latency", Group("latency", (
-        Clause("p50_ms", Real(above=0), "half of all requests are answered within this, in milliseconds"),
-        Clause("p95_ms", Real(above=0), "95 % of all requests are answered within this, in milliseconds"),
-        Clause("p99_ms", Real(above=0), "99 % of all requests are answered within this, in milliseconds"),
-    ), refused=INTERNAL), "how fast it answers", checked=False),
-    Clause("bands", Listed(Group("a band", (
-        Clause("name", Name("the name of the band"), "the band's name", required=True),
-        Clause("type", Choice(("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64")), "the type of its pixels", required=True),
-        Clause("nodata", Real(), "the value that means no data"),
-        Clause("unit", Text(), "the unit of the values, or `none`", empty=True),
+FIELD = Group(
+    "a schema field",
+    (
+        Clause("name", Name("the name of the column"), "the column's name in what is published; unique after NFC", required=True),
+        Clause(
+            "type",
+            Text(form="a type", parse=parse_type, shape=type_pattern(), hint="see the grammar of types on the reference page"),
+            "string, integer, number, boolean, date, time, timestamp (an instant; a value without a zone is refused unless the format "
+            "fixes UTC), timestamp_local, decimal(p,s), binary, list<string>, struct<k: integer>, or geometry (a second one)",
+            required=True,
+        ),
+        Clause("nullable", Truth(), "whether a value may be missing", default="true"),
+        Clause("unit", Text(), "the unit of the values, or `none`", default="none", empty=True),
+        Clause("unique", Truth(), "whether every value is different from every other", default="false"),
+        Clause(
+            "pattern",
+            Text(form="a regular expression", free=True),
+            "a regular expression (syntax of Python's `re`) that every text value matches as a whole",
+        ),
+        Clause(
+            "time_zone",
+            Text(pattern=r"[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*", form="an IANA time zone", hint="such as Europe/Amsterdam"),
+            "the zone in which a local time was taken, as an IANA name",
+        ),
         Clause("description", _PROSE, "words for people"),
-    ), refused=INTERNAL)), "the bands of a raster, in order", checked=False),
-    Clause("pixel", Group("pixel", (
-        Clause("size", Listed(Real(above=0), 2, 2), "width and height in CRS units"),
-        Clause("overviews", Listed(Whole(2)), "the factors of the overviews"),
-    ), refused=INTERNAL), "the grid of a raster", checked=False),
-    Clause("negative", Group("negative", (
-        Clause("feature_order", Choice(("unspecified", "key")), "unspecified: the order of features will change"),
-        Clause("max_features", Whole(1), "never more features than this"),
-        Clause("antimeridian", Choice(("split", "crossing", "none")), "geometries at the antimeridian are split, cross it, or do not occur"),
-        Clause("empty_result", Choice(("empty", "error")), "empty: a question without an answer gives no features and no error"),
-        Clause("statements", Listed(_PROSE), "further things not to rely on"),
-    ), refused=INTERNAL), "what a consumer must not rely on", checked=False),
-    Clause("degradation", Group("degradation", (
-        Clause("when_late", Choice(("previous", "nothing")), "what is served when the product is late", required=True),
-        Clause("when_unavailable", Choice(("previous", "nothing")), "what is served when the product cannot be made"),
-        Clause("label", Text(), "how the substitute is labelled"),
-        Clause("hold_minutes", Whole(0), "how long the previous version is held, in minutes"),
-    ), refused=INTERNAL), "what a consumer gets when the product is late or unavailable", checked=False),
-    Clause("deprecation", Group("deprecation", (
-        Clause("since", _DATE, "from when the product is deprecated", required=True),
-        Clause("until", _DATE, "until when it stays readable"),
-        Clause("replaced_by", Text(), "the stamp or product that replaces it"),
-        Clause("reason", _PROSE, "words for people"),
-    ), refused=INTERNAL), "since when and until when the product is deprecated", checked=False),
-), refused=INTERNAL)
+        Clause("deprecated", Truth(), "whether the field will be removed in a later major version", default="false"),
+        Clause(
+            "volatile",
+            Truth(),
+            "whether the value changes on every export without meaning: stored as of the feature's last rewrite, never a change",
+            default="false",
+        ),
+        Clause("derived", DERIVED, "recomputed from the geometry and therefore never compared"),
+        Clause("crs_epsg", _EPSG, "the CRS of a second geometry"),
+        Clause("coordinate_precision", _DECIMALS, "the decimals of a second geometry"),
+    ),
+    refused=INTERNAL,
+    conditions=(
+        {
+            "if": {"properties": {"type": {"const": "geometry"}}, "required": ["type"]},
+            "then": {"required": ["crs_epsg", "coordinate_precision"]},
+            "else": {"properties": {"crs_epsg": False, "coordinate_precision": False}},
+        },
+        {
+            "if": {"required": ["pattern"]},
+            "then": {"properties": {"type": {"const": "string"}}},
+        },
+    ),
+)
+
+SEMANTICS = Group(
+    "the semantics of a field",
+    (
+        Clause("enum", Listed(Scalar()), "every value that the field may have, of the field's type"),
+        Clause("null_means", _PROSE, "what a missing value means"),
+        Clause("meaning", _PROSE, "what the values mean"),
+    ),
+    refused=INTERNAL,
+)
+
+GEOMETRY = Group(
+    "geometry",
+    (
+        Clause("nullable", Truth(), "whether a feature may be without geometry", default="false"),
+        Clause("empty", Truth(), "whether a geometry may be empty", default="false"),
+        Clause(
+            "dimensions",
+            Choice(DIMENSIONS),
+            "the ordinates of a position; others that are delivered are left out, with a warning",
+            default="xy",
+        ),
+        Clause("z_precision", _DECIMALS, "the decimals of Z", default="the coordinate precision"),
+        Clause("m_precision", _DECIMALS, "the decimals of M", default="the coordinate precision"),
+        Clause("edges", Choice(("planar", "spherical")), "how two positions are joined", default="planar"),
+        Clause(
+            "direction", Choice(("significant", "irrelevant")), "whether a line drawn the other way is another line", default="significant"
+        ),
+        Clause(
+            "name",
+            Name("the name of the geometry column"),
+            "the name of the geometry column in what is published",
+            default="geometry, or the first of geom, shape, geometry_primary that no field has",
+        ),
+    ),
+    refused=INTERNAL,
+)
+
+CONTRACT = Group(
+    "a contract",
+    (
+        Clause(
+            "contract_version",
+            Text(
+                form="a contract version",
+                parse=Stamp.parse,
+                shape=STAMP_PATTERN,
+                hint='write v<major>.<minor>.<patch>-crs:EPSG:<code>-res:<resolution> in quotes, e.g. "v1.2.0-crs:EPSG:4326-res:10m"',
+            ),
+            "the stamp of this version: SemVer, the CRS (equal to `crs_epsg`) and the nominal ground resolution of the content",
+            required=True,
+        ),
+        Clause(
+            "product_id",
+            Text(
+                pattern="[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
+                form="a UUID",
+                parse=str.lower,
+                format="uuid",
+                hint="`merestone init` mints one; or use `python -m uuid`",
+            ),
+            "what the product is called by machines; it never changes",
+            required=True,
+        ),
+        Clause("crs_epsg", _EPSG, "the EPSG code of the CRS of what is published; a code that PROJ knows", required=True),
+        Clause(
+            "axis_order",
+            Choice(("lon_lat", "lat_lon")),
+            "the order of the ordinates at the delivery boundary (easting first, northing first for "
+            "projected systems), after GDAL's own mapping; what is stored is always x, y",
+            required=True,
+        ),
+        Clause("geometry_type", Choice(GEOMETRY_TYPES), "the type of every geometry; `geometry` is any", required=True),
+        Clause("coordinate_precision", _DECIMALS, "decimals in CRS units to which coordinates are kept", required=True),
+        Clause("schema_fields", Listed(FIELD), "the attributes, in the order in which they are published", required=True),
+        Clause("freshness_sla_minutes", Whole(0), "how old the content may be, in minutes", required=True),
+        Clause(
+            "availability_target",
+            Real(above=0, most=1, hint="a share, such as 0.999 for 99.9 %"),
+            "the promised share of time in which it can be read",
+            required=True,
+        ),
+        Clause(
+            "product_owner_id",
+            Text(pattern=r"[^@\s]+@[^@\s]+", form="an e-mail address", format="email", hint="the address of an accountable steward"),
+            "the e-mail address of the accountable steward",
+            required=True,
+        ),
+        Clause(
+            "topology_rule_set",
+            Choice(TOPOLOGY),
+            "planar: no overlaps, gaps or mismatched edges; network: no dangles or duplicate edges; 3d_solid: closed shells",
+            default="none",
+            checked=False,
+        ),
+        Clause(
+            "topology_parameters",
+            Group(
+                "topology_parameters",
+                (
+                    Clause("gap_width", Real(least=0), "gaps narrower than this are faults, in CRS units"),
+                    Clause("tolerance", Real(least=0), "ends nearer than this count as joined, in CRS units"),
+                ),
+                refused=INTERNAL,
+            ),
+            "the figures of the topology rules",
+            checked=False,
+        ),
+        Clause("semantics", Keyed(SEMANTICS, "a field's name"), "what the values of a field mean"),
+        Clause("geometry", GEOMETRY, "what holds for the geometry beyond its type"),
+        Clause("name", Text(), "the product's short name"),
+        Clause("description", _PROSE, "words for people"),
+        Clause("key", Columns("a field"), "the field or fields that identify a feature over all versions"),
+        Clause("extent", Listed(Real(), 4, 4), "xmin, ymin, xmax, ymax in the CRS of the contract, within which every position lies"),
+        Clause("required_accuracy_m", Real(above=0), "the horizontal accuracy that a coordinate operation must have, in metres"),
+        Clause(
+            "freshness_from",
+            Name("a field, or delivered_at"),
+            "the field from which freshness is measured, or `delivered_at`",
+            default="judged from delivery time",
+        ),
+        Clause(
+            "latency",
+            Group(
+                "latency",
+                (
+                    Clause("p50_ms", Real(above=0), "half of all requests are answered within this, in milliseconds"),
+                    Clause("p95_ms", Real(above=0), "95 % of all requests are answered within this, in milliseconds"),
+                    Clause("p99_ms", Real(above=0), "99 % of all requests are answered within this, in milliseconds"),
+                ),
+                refused=INTERNAL,
+            ),
+            "how fast it answers",
+            checked=False,
+        ),
+        Clause(
+            "bands",
+            Listed(
+                Group(
+                    "a band",
+                    (
+                        Clause("name", Name("the name of the band"), "the band's name", required=True),
+                        Clause(
+                            "type",
+                            Choice(("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64")),
+                            "the type of its pixels",
+                            required=True,
+                        ),
+                        Clause("nodata", Real(), "the value that means no data"),
+                        Clause("unit", Text(), "the unit of the values, or `none`", empty=True),
+                        Clause("description", _PROSE, "words for people"),
+                    ),
+                    refused=INTERNAL,
+                )
+            ),
+            "the bands of a raster, in order",
+            checked=False,
+        ),
+        Clause(
+            "pixel",
+            Group(
+                "pixel",
+                (
+                    Clause("size", Listed(Real(above=0), 2, 2), "width and height in CRS units"),
+                    Clause("overviews", Listed(Whole(2)), "the factors of the overviews"),
+                ),
+                refused=INTERNAL,
+            ),
+            "the grid of a raster",
+            checked=False,
+        ),
+        Clause(
+            "negative",
+            Group(
+                "negative",
+                (
+                    Clause("feature_order", Choice(("unspecified", "key")), "unspecified: the order of features will change"),
+                    Clause("max_features", Whole(1), "never more features than this"),
+                    Clause(
+                        "antimeridian",
+                        Choice(("split", "crossing", "none")),
+                        "geometries at the antimeridian are split, cross it, or do not occur",
+                    ),
+                    Clause(
+                        "empty_result", Choice(("empty", "error")), "empty: a question without an answer gives no features and no error"
+                    ),
+                    Clause("statements", Listed(_PROSE), "further things not to rely on"),
+                ),
+                refused=INTERNAL,
+            ),
+            "what a consumer must not rely on",
+            checked=False,
+        ),
+        Clause(
+            "degradation",
+            Group(
+                "degradation",
+                (
+                    Clause("when_late", Choice(("previous", "nothing")), "what is served when the product is late", required=True),
+                    Clause("when_unavailable", Choice(("previous", "nothing")), "what is served when the product cannot be made"),
+                    Clause("label", Text(), "how the substitute is labelled"),
+                    Clause("hold_minutes", Whole(0), "how long the previous version is held, in minutes"),
+                ),
+                refused=INTERNAL,
+            ),
+            "what a consumer gets when the product is late or unavailable",
+            checked=False,
+        ),
+        Clause(
+            "deprecation",
+            Group(
+                "deprecation",
+                (
+                    Clause("since", _DATE, "from when the product is deprecated", required=True),
+                    Clause("until", _DATE, "until when it stays readable"),
+                    Clause("replaced_by", Text(), "the stamp or product that replaces it"),
+                    Clause("reason", _PROSE, "words for people"),
+                ),
+                refused=INTERNAL,
+            ),
+            "since when and until when the product is deprecated",
+            checked=False,
+        ),
+    ),
+    refused=INTERNAL,
+)
 
 # Clauses that are kept as written: they have no attribute of their own on the value.
 EXTRA = tuple(clause.name for clause in CONTRACT.clauses if clause.name not in Contract.__dataclass_fields__)

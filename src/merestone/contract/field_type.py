@@ -25,11 +25,33 @@ MAX_DECIMAL = 38  # digits of Arrow's decimal128
 _DECIMAL = re.compile(r"decimal\s*\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)")
 _NEST = re.compile(r"(list|struct)\s*<(.*)>", re.DOTALL)
 _OTHER_NAMES = {
-    "str": "string", "text": "string", "varchar": "string", "char": "string", "int": "integer", "int64": "integer", "int32": "integer",
-    "bigint": "integer", "long": "integer", "float": "number", "double": "number", "real": "number", "float64": "number", "bool": "boolean",
-    "datetime": "timestamp", "timestamptz": "timestamp", "bytes": "binary", "blob": "binary", "numeric": "decimal(p,s)",
-    "decimal": "decimal(p,s)", "array": "list<string>", "list": "list<string>", "object": "struct<name: type>", "struct": "struct<name: type>",
-    "map": "struct<name: type>", "uuid": "string", "json": "string",
+    "str": "string",
+    "text": "string",
+    "varchar": "string",
+    "char": "string",
+    "int": "integer",
+    "int64": "integer",
+    "int32": "integer",
+    "bigint": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "real": "number",
+    "float64": "number",
+    "bool": "boolean",
+    "datetime": "timestamp",
+    "timestamptz": "timestamp",
+    "bytes": "binary",
+    "blob": "binary",
+    "numeric": "decimal(p,s)",
+    "decimal": "decimal(p,s)",
+    "array": "list<string>",
+    "list": "list<string>",
+    "object": "struct<name: type>",
+    "struct": "struct<name: type>",
+    "map": "struct<name: type>",
+    "uuid": "string",
+    "json": "string",
 }
 
 

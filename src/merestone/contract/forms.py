@@ -126,8 +126,11 @@ class Text(Form):
     def read(self, value: Any, path: Path, report: Report) -> Any:
         """See Form."""
         if not isinstance(value, str):
-            return report.add(path, f"{report.kind(path, value)}, not {self.form}",
-                              self.hint or ("put it in quotes" if isinstance(value, int | float) else "write text"))
+            return report.add(
+                path,
+                f"{report.kind(path, value)}, not {self.form}",
+                self.hint or ("put it in quotes" if isinstance(value, int | float) else "write text"),
+            )
         text = unicodedata.normalize("NFC", value)
         if not text.strip():
             return report.add(path, f"is blank, not {self.form}", self.hint or "write text, or leave the key out")
@@ -286,7 +289,9 @@ class Choice(Form):
             return value
         close = nearest(value, self.options) if isinstance(value, str) else None
         said = f"{shorten(value)!r} is not" if isinstance(value, str) else f"{report.kind(path, value)}, not"
-        return report.add(path, f"{said} one of {', '.join(self.options)}", f"did you mean {close}?" if close else f"write {self.options[0]}, for example")
+        return report.add(
+            path, f"{said} one of {', '.join(self.options)}", f"did you mean {close}?" if close else f"write {self.options[0]}, for example"
+        )
 
     def schema(self) -> dict[str, Any]:
         """See Form."""
@@ -388,7 +393,9 @@ class Scalar(Form):
             return unicodedata.normalize("NFC", value)
         if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
             return value
-        return report.add(path, f"{report.kind(path, value)}, not a value", "write one value; put text that looks like null or a number in quotes")
+        return report.add(
+            path, f"{report.kind(path, value)}, not a value", "write one value; put text that looks like null or a number in quotes"
+        )
 
     def schema(self) -> dict[str, Any]:
         """See Form."""
@@ -409,7 +416,15 @@ class OneOf(Form):
 
     def read(self, value: Any, path: Path, report: Report) -> Any:
         """See Form."""
-        form = self.text if isinstance(value, str) else self.listed if isinstance(value, list) else self.mapping if isinstance(value, dict) else None
+        form = (
+            self.text
+            if isinstance(value, str)
+            else self.listed
+            if isinstance(value, list)
+            else self.mapping
+            if isinstance(value, dict)
+            else None
+        )
         if form is None:
             return report.add(path, f"{report.kind(path, value)}, not {self.words()}", "see the reference page for the forms of this key")
         return form.read(value, path, report)
@@ -459,7 +474,11 @@ class Group(Form):
     def read(self, value: Any, path: Path, report: Report) -> Any:
         """The canonical values of the clauses that are present and sound."""
         if not isinstance(value, dict):
-            return report.add(path, f"{report.kind(path, value)}, not {self.what}", f"write the keys {', '.join(each.name for each in self.clauses[:3])} ...")
+            return report.add(
+                path,
+                f"{report.kind(path, value)}, not {self.what}",
+                f"write the keys {', '.join(each.name for each in self.clauses[:3])} ...",
+            )
         known = {clause.name: clause for clause in self.clauses}
         out: dict[str, Any] = {}
         for key, each in value.items():

@@ -5,7 +5,7 @@ Not here: the form of a single clause (`definition`), careless but valid contrac
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 import zoneinfo
 from collections.abc import Callable, Iterator
@@ -18,6 +18,7 @@ import pyproj
 
 from merestone.contract.document import FieldType
 from merestone.contract.forms import BROKEN, Report, nearest, shorten
+from merestone.contract.yaml_reader import Path
 
 _SCALAR_KINDS = ("string", "integer", "number", "boolean", "date", "time", "timestamp", "timestamp_local", "decimal", "binary")
 _ENUM_KINDS = tuple(kind for kind in _SCALAR_KINDS if kind != "binary")
@@ -45,9 +46,17 @@ def _kind(field: dict[str, Any]) -> str:
 def _stamp_names_the_crs(values: dict[str, Any], report: Report) -> None:
     stamp, code = values.get("contract_version"), values.get("crs_epsg")
     if stamp is not None and code is not None and stamp.epsg != code:
-        report.add(("contract_version",), f"names EPSG:{stamp.epsg}, but crs_epsg is {code}", "make the two agree; another CRS is a new major version")
+        report.add(
+            ("contract_version",),
+            f"names EPSG:{stamp.epsg}, but crs_epsg is {code}",
+            "make the two agree; another CRS is a new major version",
+        )
     if stamp is not None and stamp.resolution_m == 0:
-        report.add(("contract_version",), f"a resolution of {stamp.resolution} is none", "give the ground resolution of the content, such as res:1m")
+        report.add(
+            ("contract_version",),
+            f"a resolution of {stamp.resolution} is none",
+            "give the ground resolution of the content, such as res:1m",
+        )
 
 
 @cache
@@ -60,7 +69,7 @@ def epsg_name(code: int) -> str | None:
 
 
 def _crs_is_known(values: dict[str, Any], report: Report) -> None:
-    places = [(("crs_epsg",), values.get("crs_epsg"))]
+    places: list[tuple[Path, Any]] = [(("crs_epsg",), values.get("crs_epsg"))]
     places += [(("schema_fields", place, "crs_epsg"), field.get("crs_epsg")) for place, field in _fields(values)]
     for path, code in places:
         if code is not None and epsg_name(code) is None:
@@ -72,13 +81,18 @@ def _names_are_unique(values: dict[str, Any], report: Report) -> None:
     for place, field in _fields(values):
         name = field.get("name")
         if name in seen:
-            report.add(("schema_fields", place, "name"), f"{shorten(name)} is already the name of schema_fields[{seen[name]}]",
-                       "names must differ after Unicode normalisation (NFC); rename one")
+            report.add(
+                ("schema_fields", place, "name"),
+                f"{shorten(name)} is already the name of schema_fields[{seen[name]}]",
+                "names must differ after Unicode normalisation (NFC); rename one",
+            )
         elif name is not None:
             seen[name] = place
     chosen = values.get("geometry", {}).get("name")
     if chosen in seen:
-        report.add(("geometry", "name"), f"{shorten(chosen)} is already the name of schema_fields[{seen[chosen]}]", "choose another column name")
+        report.add(
+            ("geometry", "name"), f"{shorten(chosen)} is already the name of schema_fields[{seen[chosen]}]", "choose another column name"
+        )
 
 
 def _second_geometry_is_described(values: dict[str, Any], report: Report) -> None:
@@ -116,7 +130,9 @@ def _zone_is_known(values: dict[str, Any], report: Report) -> None:
         known = zoneinfo.available_timezones()
         if known and zone not in known:
             close = nearest(zone, sorted(known))
-            report.add(path, f"{shorten(zone)!r} is not an IANA time zone", f"did you mean {close}?" if close else "such as Europe/Amsterdam")
+            report.add(
+                path, f"{shorten(zone)!r} is not an IANA time zone", f"did you mean {close}?" if close else "such as Europe/Amsterdam"
+            )
 
 
 def _flags_fit_the_type(values: dict[str, Any], report: Report) -> None:
@@ -125,7 +141,9 @@ def _flags_fit_the_type(values: dict[str, Any], report: Report) -> None:
         if field.get("unique") and kind not in (*_SCALAR_KINDS, ""):
             report.add(("schema_fields", place, "unique"), f"cannot be judged for type {field['type']}", "remove it")
         if "derived" in field and kind not in ("integer", "number", "decimal", ""):
-            report.add(("schema_fields", place, "derived"), f"has no meaning for type {field['type']}", "only numbers are measured on a geometry")
+            report.add(
+                ("schema_fields", place, "derived"), f"has no meaning for type {field['type']}", "only numbers are measured on a geometry"
+            )
 
 
 def _semantics_name_fields(values: dict[str, Any], report: Report) -> None:
@@ -135,12 +153,16 @@ def _semantics_name_fields(values: dict[str, Any], report: Report) -> None:
     for name, meaning in values.get("semantics", {}).items():
         if name not in fields:
             close = nearest(name, list(fields))
-            report.add(("semantics", name), "is not a field of schema_fields", f"did you mean {close}?" if close else "add the field, or remove this")
+            report.add(
+                ("semantics", name),
+                "is not a field of schema_fields",
+                f"did you mean {close}?" if close else "add the field, or remove this",
+            )
         elif "enum" in meaning and "type" in fields[name]:
             _members_fit(fields[name]["type"], meaning["enum"], ("semantics", name, "enum"), report)
 
 
-def _members_fit(kind: FieldType, members: list[Any], path: tuple[str | int, ...], report: Report) -> None:
+def _members_fit(kind: FieldType, members: list[Any], path: Path, report: Report) -> None:
     member_kind = kind.members[0][1] if kind.kind == "list" else kind  # of a list, every item is one of the members
     if member_kind.kind not in _ENUM_KINDS:
         report.add(path, f"cannot be judged for type {kind}", "remove it")
@@ -175,11 +197,11 @@ def fits(kind: FieldType, value: Any) -> bool:
             case "decimal":
                 return not isinstance(value, bool) and isinstance(value, int | float | str) and _is_decimal(kind, str(value))
             case "date":
-                return isinstance(value, str) and len(value) == len("2024-01-01") and bool(datetime.date.fromisoformat(value))
+                return isinstance(value, str) and len(value) == len("2024-01-01") and bool(dt.date.fromisoformat(value))
             case "time":
-                return isinstance(value, str) and datetime.time.fromisoformat(value) is not None
+                return isinstance(value, str) and dt.time.fromisoformat(value) is not None
             case "timestamp" | "timestamp_local":
-                zoned = isinstance(value, str) and datetime.datetime.fromisoformat(value).tzinfo is not None
+                zoned = isinstance(value, str) and dt.datetime.fromisoformat(value).tzinfo is not None
                 return isinstance(value, str) and zoned == (kind.kind == "timestamp")
             case _:
                 return False
@@ -204,7 +226,11 @@ def _extent_has_an_inside(values: dict[str, Any], report: Report) -> None:
     if extent is None or any(each is BROKEN for each in extent):
         return
     if not (extent[0] < extent[2] and extent[1] < extent[3]):
-        report.add(("extent",), f"{[f'{each:g}' for each in extent]} has no inside".replace("'", ""), "write xmin, ymin, xmax, ymax in the contract's CRS")
+        report.add(
+            ("extent",),
+            f"{[f'{each:g}' for each in extent]} has no inside".replace("'", ""),
+            "write xmin, ymin, xmax, ymax in the contract's CRS",
+        )
 
 
 def _topology_has_figures(values: dict[str, Any], report: Report) -> None:
@@ -216,12 +242,17 @@ LAWS = (
     Law("`contract_version` names the CRS of `crs_epsg` and a resolution above zero.", _stamp_names_the_crs),
     Law("Every `crs_epsg` is a code that PROJ's database knows.", _crs_is_known),
     Law("Names of fields differ after NFC, and from `geometry.name`.", _names_are_unique),
-    Law("A field of type geometry states its own `crs_epsg` and `coordinate_precision`; no other field does.", _second_geometry_is_described),
+    Law(
+        "A field of type geometry states its own `crs_epsg` and `coordinate_precision`; no other field does.", _second_geometry_is_described
+    ),
     Law("`pattern` stands on text fields only and is a regular expression (syntax of Python's `re`).", _pattern_is_usable),
     Law("`time_zone` stands on timestamps only and is an IANA name.", _zone_is_known),
     Law("`unique` stands on single values, `derived` on numbers.", _flags_fit_the_type),
-    Law("`semantics` speaks of fields in `schema_fields`; members of an `enum` are different and of the field's type, or of its items' for a list (dates and times as ISO "
-        "8601 text).", _semantics_name_fields),
+    Law(
+        "`semantics` speaks of fields in `schema_fields`; members of an `enum` are different and of the field's type, or of its "
+        "items' for a list (dates and times as ISO 8601 text).",
+        _semantics_name_fields,
+    ),
     Law("`extent` has an inside.", _extent_has_an_inside),
     Law("`topology_parameters` need a `topology_rule_set` other than none.", _topology_has_figures),
 )

@@ -128,8 +128,11 @@ def _range(contract: Contract) -> Iterator[Remark]:
         largest = largest_ordinate(code)
         if largest * 10.0 ** (precision + 3) >= _EXACT:
             most = math.ceil(math.log10(_EXACT / largest)) - 4
-            yield ((*path[:-1], "coordinate_precision"), f"{precision} decimals of ordinates up to {largest:,.0f} cannot be computed exactly",
-                   f"at most {most} decimals are possible in EPSG:{code}")
+            yield (
+                (*path[:-1], "coordinate_precision"),
+                f"{precision} decimals of ordinates up to {largest:,.0f} cannot be computed exactly",
+                f"at most {most} decimals are possible in EPSG:{code}",
+            )
 
 
 def _key(contract: Contract) -> Iterator[Remark]:
@@ -155,9 +158,17 @@ def _freshness(contract: Contract) -> Iterator[Remark]:
     field = contract.field(name)
     if field is None:
         close = nearest(name, [*(each.name for each in contract.schema_fields), "delivered_at"])
-        yield ("freshness_from",), f"{name} is not a field of schema_fields", f"did you mean {close}?" if close else "name a field, or delivered_at"
+        yield (
+            ("freshness_from",),
+            f"{name} is not a field of schema_fields",
+            f"did you mean {close}?" if close else "name a field, or delivered_at",
+        )
     elif field.type.kind not in _TIME_KINDS:
-        yield ("freshness_from",), f"{name} is of type {field.type}: no freshness can be read from it", "name a date or timestamp, or delivered_at"
+        yield (
+            ("freshness_from",),
+            f"{name} is of type {field.type}: no freshness can be read from it",
+            "name a date or timestamp, or delivered_at",
+        )
 
 
 def _derived(contract: Contract) -> Iterator[Remark]:
@@ -187,13 +198,16 @@ def _nulls(contract: Contract) -> Iterator[Remark]:
 def _ground_grid(contract: Contract) -> Iterator[Remark]:
     for path, code, precision in _grids(contract):
         grid = metres_per_unit(code) / 10.0**precision
-        resolution = contract.contract_version.resolution_m
+        stamp = contract.contract_version
+        resolution = stamp.resolution_m
         # A little room: res 1 mm at 3 decimals of a metre is meant to fit although 0.001 is no binary fraction.
         if not resolution / 1000 * (1 - 1e-9) <= grid <= resolution * (1 + 1e-9):
             finer = "finer than the content can be known" if grid < resolution / 1000 else "coarser than the content"
-            yield ((*path[:-1], "coordinate_precision"),
-                   f"{precision} decimals are a grid of {grid:.3g} m on the ground, {finer} (resolution {contract.contract_version.resolution})",
-                   "change the precision, or the resolution in contract_version")
+            yield (
+                (*path[:-1], "coordinate_precision"),
+                f"{precision} decimals are a grid of {grid:.3g} m on the ground, {finer} (resolution {stamp.resolution})",
+                "change the precision, or the resolution in contract_version",
+            )
 
 
 def _deprecated_crs(contract: Contract) -> Iterator[Remark]:
@@ -210,7 +224,11 @@ def _case(contract: Contract) -> Iterator[Remark]:
     for place, field in enumerate(contract.schema_fields):
         other = seen.setdefault(field.name.casefold(), field.name)
         if other != field.name:
-            yield ("schema_fields", place, "name"), f"{field.name} and {other} differ in case only", "many tools take them for one column; rename one"
+            yield (
+                ("schema_fields", place, "name"),
+                f"{field.name} and {other} differ in case only",
+                "many tools take them for one column; rename one",
+            )
 
 
 def _key_nullable(contract: Contract) -> Iterator[Remark]:
@@ -222,14 +240,21 @@ def _key_nullable(contract: Contract) -> Iterator[Remark]:
 def _ordinates_without_use(contract: Contract) -> Iterator[Remark]:
     for letter in "zm":
         if getattr(contract.geometry, f"{letter}_precision") is not None and letter not in contract.geometry.dimensions[2:]:
-            yield ("geometry", f"{letter}_precision"), f"has no use for dimensions {contract.geometry.dimensions}", "remove it, or change the dimensions"
+            yield (
+                ("geometry", f"{letter}_precision"),
+                f"has no use for dimensions {contract.geometry.dimensions}",
+                "remove it, or change the dimensions",
+            )
 
 
 def _extent(contract: Contract) -> Iterator[Remark]:
     largest = largest_ordinate(contract.crs_epsg)
     if contract.extent is not None and largest and max(abs(each) for each in contract.extent) > 2 * largest:
-        yield (("extent",), f"reaches far beyond the area of use of EPSG:{contract.crs_epsg} (ordinates up to {largest:,.0f})",
-               "give it in the units of the contract's CRS, x before y")
+        yield (
+            ("extent",),
+            f"reaches far beyond the area of use of EPSG:{contract.crs_epsg} (ordinates up to {largest:,.0f})",
+            "give it in the units of the contract's CRS, x before y",
+        )
 
 
 def _raster_only(contract: Contract) -> Iterator[Remark]:
@@ -250,7 +275,11 @@ def _unchecked(contract: Contract) -> Iterator[Remark]:
 def _time_zones(contract: Contract) -> Iterator[Remark]:
     for place, field in enumerate(contract.schema_fields):
         if _zone_is_idle(field):
-            yield ("schema_fields", place, "time_zone"), "a timestamp is an instant in UTC whatever the zone", "use timestamp_local for local times"
+            yield (
+                ("schema_fields", place, "time_zone"),
+                "a timestamp is an instant in UTC whatever the zone",
+                "use timestamp_local for local times",
+            )
 
 
 def _zone_is_idle(field: Field) -> bool:
@@ -259,7 +288,11 @@ def _zone_is_idle(field: Field) -> bool:
 
 RULES: Final = (
     Rule("error", "`crs_epsg` has horizontal axes.", _horizontal),
-    Rule("error", "max |ordinate of the CRS's area of use| x 10^(precision + 3) is below 2^53: about 10 decimals in degrees, 5 in metres.", _range),
+    Rule(
+        "error",
+        "max |ordinate of the CRS's area of use| x 10^(precision + 3) is below 2^53: about 10 decimals in degrees, 5 in metres.",
+        _range,
+    ),
     Rule("error", "`key` names fields with single values, none of them a float, volatile or derived.", _key),
     Rule("error", "`freshness_from` names a date or timestamp field, or is `delivered_at`.", _freshness),
     Rule("error", "`derived.measure` exists for the geometry type.", _derived),

@@ -32,8 +32,9 @@ def read_document(path: str, *, what: str = "file") -> Document:
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as fault:
-        raise UsageError(f"{what} {path} does not exist", field=path,
-                         hint=f"check the path; `merestone init SOURCE` drafts a {what}") from fault
+        raise UsageError(
+            f"{what} {path} does not exist", field=path, hint=f"check the path; `merestone init SOURCE` drafts a {what}"
+        ) from fault
     except (OSError, ValueError) as fault:
         reason = getattr(fault, "strerror", None) or str(fault)
         raise UsageError(f"{what} {path} cannot be read: {reason}", field=path, hint="check the path and its permissions") from fault

@@ -21,17 +21,27 @@ def rules_hash(contract: Contract) -> str:
     key and the order of fields have no part in it; rules over a whole delivery (uniqueness) run in full anyway.
     """
     clause = contract.geometry
-    return _digest({
-        "crs": contract.crs_epsg,
-        "axis_order": contract.axis_order,
-        "geometry_type": contract.geometry_type,
-        "coordinate_precision": contract.coordinate_precision,
-        "geometry": [clause.nullable, clause.empty, clause.dimensions, clause.z_precision, clause.m_precision, clause.edges, clause.direction],
-        "fields": sorted((_deciding(contract, field) for field in contract.schema_fields), key=lambda each: each["name"]),
-        "topology": [contract.topology_rule_set, sorted(contract.topology_parameters)],
-        "extent": contract.extent,
-        "required_accuracy_m": contract.required_accuracy_m,
-    })
+    return _digest(
+        {
+            "crs": contract.crs_epsg,
+            "axis_order": contract.axis_order,
+            "geometry_type": contract.geometry_type,
+            "coordinate_precision": contract.coordinate_precision,
+            "geometry": [
+                clause.nullable,
+                clause.empty,
+                clause.dimensions,
+                clause.z_precision,
+                clause.m_precision,
+                clause.edges,
+                clause.direction,
+            ],
+            "fields": sorted((_deciding(contract, field) for field in contract.schema_fields), key=lambda each: each["name"]),
+            "topology": [contract.topology_rule_set, sorted(contract.topology_parameters)],
+            "extent": contract.extent,
+            "required_accuracy_m": contract.required_accuracy_m,
+        }
+    )
 
 
 def _deciding(contract: Contract, field: Field) -> dict[str, Any]:
@@ -39,9 +49,16 @@ def _deciding(contract: Contract, field: Field) -> dict[str, Any]:
     derived = field.derived
     members = None if meaning is None or meaning.enum is None else sorted(meaning.enum, key=canonical_json)
     return {
-        "name": field.name, "type": str(field.type), "nullable": field.nullable, "pattern": field.pattern, "time_zone": field.time_zone,
-        "volatile": field.volatile, "derived": None if derived is None else [derived.measure, derived.unit, derived.method],
-        "crs": field.crs_epsg, "coordinate_precision": field.coordinate_precision, "enum": members,
+        "name": field.name,
+        "type": str(field.type),
+        "nullable": field.nullable,
+        "pattern": field.pattern,
+        "time_zone": field.time_zone,
+        "volatile": field.volatile,
+        "derived": None if derived is None else [derived.measure, derived.unit, derived.method],
+        "crs": field.crs_epsg,
+        "coordinate_precision": field.coordinate_precision,
+        "enum": members,
     }
 
 

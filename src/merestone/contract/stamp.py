@@ -35,7 +35,9 @@ class Stamp:
         """
         found = _STAMP.fullmatch(text)
         if found is None:
-            raise ValueError(f"{text!r} is not v<major>.<minor>.<patch>-crs:EPSG:<code>-res:<resolution>, e.g. v1.2.0-crs:EPSG:4326-res:10m")
+            raise ValueError(
+                f"{text!r} is not v<major>.<minor>.<patch>-crs:EPSG:<code>-res:<resolution>, e.g. v1.2.0-crs:EPSG:4326-res:10m"
+            )
         return cls(int(found[1]), int(found[2]), int(found[3]), int(found[4]), found[5] + found[6])
 
     @property

@@ -114,8 +114,11 @@ def read_yaml(data: bytes, where: str) -> Document:
             that is not text, more than one document, or aliases that expand beyond the limits. Names line and path.
     """
     if len(data) > MAX_BYTES:
-        raise UsageError(f"{where}: document too large: more than {MAX_BYTES:,} bytes", field=where,
-                         hint="a contract or publication describes one dataset; check that this is the right file")
+        raise UsageError(
+            f"{where}: document too large: more than {MAX_BYTES:,} bytes",
+            field=where,
+            hint="a contract or publication describes one dataset; check that this is the right file",
+        )
     text = _decode(data, where)
     root = _Builder(where).build(text)
     positions: dict[str, Position] = {}
@@ -136,8 +139,11 @@ def _decode(data: bytes, where: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as fault:
         line = data.count(b"\n", 0, fault.start) + 1
-        raise UsageError(f"{where} line {line}: encoding: byte 0x{data[fault.start]:02X} is not {encoding.upper()}", field=where,
-                         hint="save the file as UTF-8") from fault
+        raise UsageError(
+            f"{where} line {line}: encoding: byte 0x{data[fault.start]:02X} is not {encoding.upper()}",
+            field=where,
+            hint="save the file as UTF-8",
+        ) from fault
 
 
 @dataclass(slots=True)
@@ -186,14 +192,19 @@ class _Builder:
                 if documents > 1:
                     self._fail(event.start_mark.line, "more than one document in the file", hint="keep one document: no second `---`")
                 if event.version is not None and tuple(event.version) != (1, 2):
-                    self._fail(event.start_mark.line, f"%YAML {event.version[0]}.{event.version[1]} is not read, only YAML 1.2",
-                               hint="remove the %YAML line")
+                    self._fail(
+                        event.start_mark.line,
+                        f"%YAML {event.version[0]}.{event.version[1]} is not read, only YAML 1.2",
+                        hint="remove the %YAML line",
+                    )
             elif isinstance(event, AliasEvent | ScalarEvent | MappingStartEvent | SequenceStartEvent):
                 self._begin(event)
             elif isinstance(event, MappingEndEvent | SequenceEndEvent):
                 self._close(event)
         if self.root is None or (self.root.kind == "scalar" and self.root.value is None):
-            raise UsageError(f"{self.where}: empty document", field=self.where, hint="`merestone init SOURCE` drafts a document to start from")
+            raise UsageError(
+                f"{self.where}: empty document", field=self.where, hint="`merestone init SOURCE` drafts a document to start from"
+            )
         if self.root.kind != "map":
             self._fail(self.root.line - 1, "the document must be a mapping of keys to values", hint="begin with a key, such as `name: ...`")
         return self.root
@@ -205,13 +216,19 @@ class _Builder:
         except MarkedYAMLError as fault:
             mark = fault.problem_mark or fault.context_mark
             words = ", ".join(str(each) for each in (fault.context, fault.problem) if each)
-            self._fail(mark.line if mark else 0, f"not valid YAML: {words}", hint="check the indentation, quotes and brackets on and above this line")
+            self._fail(
+                mark.line if mark else 0,
+                f"not valid YAML: {words}",
+                hint="check the indentation, quotes and brackets on and above this line",
+            )
         except ReaderError as fault:
             line = len(_BREAK.findall(text, 0, fault.position))
             self._fail(line, f"not valid YAML: control character U+{ord(fault.character):04X}", hint='write it as "\\xNN" in double quotes')
         except (YAMLError, ValueError, IndexError, AttributeError, KeyError, TypeError, AssertionError) as fault:
             # The scanner answers some malformed input with a bare Python error; none of them is ours to pass on.
-            raise UsageError(f"{self.where}: not valid YAML: {fault}", field=self.where, hint="check the document with a YAML linter") from fault
+            raise UsageError(
+                f"{self.where}: not valid YAML: {fault}", field=self.where, hint="check the document with a YAML linter"
+            ) from fault
 
     def _begin(self, event: Any) -> None:
         self.count += 1
@@ -222,7 +239,11 @@ class _Builder:
             self._add(self._alias(event), event)
             return
         if event.tag is not None:
-            self._fail(line, f"tag {_short(str(event.tag).replace('tag:yaml.org,2002:', '!!'))} not allowed", hint="write the plain value without a tag")
+            self._fail(
+                line,
+                f"tag {_short(str(event.tag).replace('tag:yaml.org,2002:', '!!'))} not allowed",
+                hint="write the plain value without a tag",
+            )
         if isinstance(event, ScalarEvent):
             node = self._scalar(event)
             if event.anchor is not None:
@@ -245,15 +266,26 @@ class _Builder:
     def _alias(self, event: Any) -> _Node:
         mark = event.start_mark
         if event.anchor not in self.anchors:
-            self._fail(mark.line, f"alias *{_short(event.anchor)} has no anchor", hint=f"define its anchor (&) above it, or quote the text")
+            self._fail(mark.line, f"alias *{_short(event.anchor)} has no anchor", hint="define its anchor (&) above it, or quote the text")
         target = self.anchors[event.anchor]
         if target is None:
             self._fail(mark.line, f"alias *{_short(event.anchor)} holds itself: aliases must not be recursive", hint="write the value out")
         if len(self.stack) + target.height > MAX_DEPTH:
             self._fail(mark.line, f"nesting deeper than {MAX_DEPTH} levels, aliases expanded", hint="write the values out")
         end = event.end_mark
-        return _Node(target.value, target.kind, mark.line + 1, mark.column + 1, mark.index, end.index, end.line,
-                     target.written, target.size, target.weight, target.height)
+        return _Node(
+            target.value,
+            target.kind,
+            mark.line + 1,
+            mark.column + 1,
+            mark.index,
+            end.index,
+            end.line,
+            target.written,
+            target.size,
+            target.weight,
+            target.height,
+        )
 
     def _scalar(self, event: Any) -> _Node:
         start, end = event.start_mark, event.end_mark
@@ -327,8 +359,11 @@ class _Builder:
         top.node.weight += node.weight
         top.node.height = max(top.node.height, node.height)
         if top.node.size > MAX_VALUES or top.node.weight > MAX_CHARACTERS:
-            self._fail(node.line - 1, f"aliases expand the document beyond {MAX_VALUES:,} values or {MAX_CHARACTERS:,} characters",
-                       hint="write the values out, without aliases")
+            self._fail(
+                node.line - 1,
+                f"aliases expand the document beyond {MAX_VALUES:,} values or {MAX_CHARACTERS:,} characters",
+                hint="write the values out, without aliases",
+            )
 
     def _fail(self, line: int, message: str, key: str | None = None, *, hint: str) -> NoReturn:
         path: Path = tuple(each.label for each in self.stack if each.label is not None)
@@ -359,7 +394,9 @@ def _expand(node: _Node, path: Path, key: _Node | None, positions: dict[str, Pos
         return [_expand(each, (*path, place), None, positions, entries) for place, each in enumerate(node.value)]
     if node.kind == "map":
         return {
-            unicodedata.normalize("NFC", name.value): _expand(each, (*path, unicodedata.normalize("NFC", name.value)), name, positions, entries)
+            unicodedata.normalize("NFC", name.value): _expand(
+                each, (*path, unicodedata.normalize("NFC", name.value)), name, positions, entries
+            )
             for name, each in node.value
         }
     return node.value
