@@ -1,6 +1,6 @@
-/* BLAKE2b with a 16-byte digest and no key, written from RFC 7693 section 3.
+/* BLAKE2b without a key, written from RFC 7693 section 3; digests of 16 bytes (features) or 32 (hash trees).
  *
- * blake2b16_each hashes many messages. Where the processor has AVX2 it does four at a time, one in each 64-bit lane:
+ * blake2b_each hashes many messages. Where the processor has AVX2 it does four at a time, one in each 64-bit lane:
  * payloads of features are one to three blocks long, so that lanes rarely wait for each other.
  */
 #ifndef MERESTONE_BLAKE2B_H
@@ -24,7 +24,7 @@ static const uint64_t B2_IV[8] = {
 };
 
 /* The state word 0 of an unkeyed hash: digest length, fanout 1, depth 1. */
-#define B2_H0 (B2_IV[0] ^ 0x01010000u ^ B2_OUT)
+#define B2_H0(size) (B2_IV[0] ^ 0x01010000u ^ (size))
 
 #define B2_ROTATE(x, n) (((x) >> (n)) | ((x) << (64 - (n))))
 
@@ -77,13 +77,13 @@ static const uint8_t *blake2b_block(const Message *message, size_t index, uint8_
     return pad;
 }
 
-static void blake2b16(const Message *message, uint8_t out[B2_OUT])
+static void blake2b_one(const Message *message, uint8_t *out, size_t size)
 {
     uint8_t pad[B2_BLOCK];
     uint64_t h[8], v[16], m[16];
     size_t blocks = blake2b_blocks(message->size);
     memcpy(h, B2_IV, sizeof h);
-    h[0] = B2_H0;
+    h[0] = B2_H0(size);
     for (size_t index = 0; index < blocks; index++) {
         int last = index + 1 == blocks;
         memcpy(m, blake2b_block(message, index, pad), B2_BLOCK);
@@ -96,7 +96,7 @@ static void blake2b16(const Message *message, uint8_t out[B2_OUT])
         for (int i = 0; i < 8; i++)
             h[i] ^= v[i] ^ v[i + 8];
     }
-    memcpy(out, h, B2_OUT);
+    memcpy(out, h, size);
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -104,7 +104,7 @@ static void blake2b16(const Message *message, uint8_t out[B2_OUT])
 typedef uint64_t Lanes __attribute__((vector_size(8 * B2_LANES)));
 
 __attribute__((target("avx2")))
-static void blake2b16_lanes(const Message messages[B2_LANES], uint8_t *out)
+static void blake2b_lanes(const Message messages[B2_LANES], uint8_t *out, size_t size)
 {
     uint8_t pad[B2_LANES][B2_BLOCK];
     const uint8_t *from[B2_LANES];
@@ -112,7 +112,7 @@ static void blake2b16_lanes(const Message messages[B2_LANES], uint8_t *out)
     Lanes h[8], v[16], m[16], before[8], live = {0}, count = {0}, end = {0};
     for (int i = 0; i < 8; i++)
         h[i] = (Lanes){B2_IV[i], B2_IV[i], B2_IV[i], B2_IV[i]};
-    h[0] = (Lanes){B2_H0, B2_H0, B2_H0, B2_H0};
+    h[0] = (Lanes){B2_H0(size), B2_H0(size), B2_H0(size), B2_H0(size)};
     for (int lane = 0; lane < B2_LANES; lane++) {
         blocks[lane] = blake2b_blocks(messages[lane].size);
         if (blocks[lane] > most)
@@ -143,23 +143,24 @@ static void blake2b16_lanes(const Message messages[B2_LANES], uint8_t *out)
             h[i] = ((before[i] ^ v[i] ^ v[i + 8]) & live) | (before[i] & ~live);
     }
     for (int lane = 0; lane < B2_LANES; lane++)
-        for (int i = 0; i < B2_OUT / 8; i++) {
+        for (size_t i = 0; i < size / 8; i++) {
             uint64_t word = h[i][lane];
-            memcpy(out + lane * B2_OUT + 8 * i, &word, 8);
+            memcpy(out + lane * size + 8 * i, &word, 8);
         }
 }
 #endif
 
-static void blake2b16_each(const Message *messages, size_t n, uint8_t *out)
+/* n digests of `size` bytes, a multiple of 8 up to 64, one after the other. */
+static void blake2b_each(const Message *messages, size_t n, uint8_t *out, size_t size)
 {
     size_t done = 0;
 #ifdef B2_LANES
     if (__builtin_cpu_supports("avx2"))
         for (; done + B2_LANES <= n; done += B2_LANES)
-            blake2b16_lanes(messages + done, out + done * B2_OUT);
+            blake2b_lanes(messages + done, out + done * size, size);
 #endif
     for (; done < n; done++)
-        blake2b16(messages + done, out + done * B2_OUT);
+        blake2b_one(messages + done, out + done * size, size);
 }
 
 #endif

@@ -704,7 +704,7 @@ static PyObject *kernel_digest(PyObject *Py_UNUSED(module), PyObject *args)
             messages[i].at = form.out.data + start;
             messages[i].size = ends[i] - start;
         }
-        blake2b16_each(messages, (size_t)rows, digests + row * B2_OUT);
+        blake2b_each(messages, (size_t)rows, digests + row * B2_OUT, B2_OUT);
     }
     Py_END_ALLOW_THREADS
     result = finish_none(rc);
@@ -716,16 +716,20 @@ done:
     return result;
 }
 
-/* blake2b16(values, n, out): the hash of each value; rows without a value are left as they are. */
-static PyObject *kernel_blake2b16(PyObject *Py_UNUSED(module), PyObject *args)
+/* blake2b(values, n, out, size): the hash of each value in `size` bytes, 16 or 32; a row without a value is hashed as an empty one. */
+static PyObject *kernel_blake2b(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given, *target, *result = NULL;
-    Py_ssize_t n;
+    Py_ssize_t n, size;
     Column values = {0};
     Py_buffer out = {0};
-    if (!PyArg_ParseTuple(args, "OnO", &given, &n, &target))
+    if (!PyArg_ParseTuple(args, "OnOn", &given, &n, &target, &size))
         return NULL;
-    if (!wkb_take(given, n, &values) || !writable(target, n * B2_OUT, &out))
+    if (size != B2_OUT && size != 2 * B2_OUT) {
+        PyErr_SetString(PyExc_ValueError, "a digest has 16 or 32 bytes");
+        return NULL;
+    }
+    if (!wkb_take(given, n, &values) || !writable(target, n * size, &out))
         goto done;
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t row = 0; row < n; row += TOGETHER) {
@@ -736,7 +740,7 @@ static PyObject *kernel_blake2b16(PyObject *Py_UNUSED(module), PyObject *args)
             messages[i].at = value.at;
             messages[i].size = value.size;
         }
-        blake2b16_each(messages, (size_t)rows, (uint8_t *)out.buf + row * B2_OUT);
+        blake2b_each(messages, (size_t)rows, (uint8_t *)out.buf + row * size, (size_t)size);
     }
     Py_END_ALLOW_THREADS
     result = finish_none(1);
@@ -1031,7 +1035,7 @@ static PyMethodDef methods[] = {
     {"attributes", kernel_attributes, METH_VARARGS, NULL},
     {"elements", kernel_elements, METH_VARARGS, NULL},
     {"digest", kernel_digest, METH_VARARGS, NULL},
-    {"blake2b16", kernel_blake2b16, METH_VARARGS, NULL},
+    {"blake2b", kernel_blake2b, METH_VARARGS, NULL},
     {"coordinates", kernel_coordinates, METH_VARARGS, NULL},
     {"with_coordinates", kernel_with_coordinates, METH_VARARGS, NULL},
     {"largest_move", kernel_largest_move, METH_VARARGS, NULL},

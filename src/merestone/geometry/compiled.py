@@ -123,10 +123,19 @@ def elements(column: Column) -> Any:
 
 def blake2b16(values: Any) -> Any:
     """See `kernel.blake2b16`."""
-    out = np.empty((len(values), 16), np.uint8)
-    _kernel.blake2b16(_binary(values), len(values), out)
+    return _blake2b(values, 16)
+
+
+def blake2b32(values: Any) -> Any:
+    """See `kernel.blake2b32`."""
+    return _blake2b(values, 32)
+
+
+def _blake2b(values: Any, size: int) -> Any:
+    out = np.empty((len(values), size), np.uint8)
+    _kernel.blake2b(_binary(values), len(values), out, size)
     mask = None if values.null_count == 0 else pa.compute.is_valid(values).buffers()[1]
-    return pa.Array.from_buffers(pa.binary(16), len(values), [mask, pa.py_buffer(out)])
+    return pa.Array.from_buffers(pa.binary(size), len(values), [mask, pa.py_buffer(out)])
 
 
 def coordinates(wkb: Any) -> npt.NDArray[np.float64]:

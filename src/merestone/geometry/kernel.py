@@ -119,6 +119,11 @@ def blake2b16(values: Any) -> Any:
     return _implementation().blake2b16(_one(values))
 
 
+def blake2b32(values: Any) -> Any:
+    """BLAKE2b with 32 bytes of each binary value: fixed_size_binary(32), null for null (RFC 7693)."""
+    return _implementation().blake2b32(_one(values))
+
+
 def coordinates(wkb: Any) -> npt.NDArray[np.float64]:
     """x and y of all vertices of all rows, in the order of the bytes: float64 (m, 2), read-only.
 
