@@ -7,8 +7,6 @@ The compact form keeps the event id as 16 bytes and every other text as a dictio
 
 from __future__ import annotations
 
-from hashlib import blake2b
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.geometry import kernel
 from merestone.lineage.event import IDENTITY, SEPARATOR, check_identity
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
 
@@ -55,19 +54,13 @@ def event_ids(run_id: str, stage: str, feature_ids: Any, event_type: str) -> npt
     head = pa.scalar(f"{run_id}{SEPARATOR}{stage}{SEPARATOR}".encode(), pa.binary())
     tail = pa.scalar(f"{SEPARATOR}{event_type}".encode(), pa.binary())
     joined = pc.binary_join_element_wise(head, pc.cast(feature_ids, pa.binary()), tail, pa.scalar(b"", pa.binary()))
-    return blake2b_rows(joined, 16)
+    return raw(kernel.blake2b16(joined), 16)
 
 
-def blake2b_rows(values: Any, digest_size: int) -> npt.NDArray[np.uint8]:
-    """blake2b of each value of a pyarrow binary array without nulls: uint8, shape (rows, digest_size)."""
-    if not len(values):
-        return np.empty((0, digest_size), np.uint8)
-    _, offsets_buffer, data = values.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int32)[values.offset:values.offset + len(values) + 1].tolist()
-    view = memoryview(data) if data is not None else memoryview(b"")
-    digests = b"".join([blake2b(view[start:end], digest_size=digest_size).digest()
-                        for start, end in pairwise(offsets)])
-    return np.frombuffer(digests, np.uint8).reshape(-1, digest_size)
+def raw(digests: Any, size: int) -> npt.NDArray[np.uint8]:
+    """A fixed_size_binary(size) array without nulls as uint8 of shape (rows, size)."""
+    data = np.frombuffer(digests.buffers()[1], np.uint8) if len(digests) else np.empty(0, np.uint8)
+    return data[digests.offset * size:(digests.offset + len(digests)) * size].reshape(-1, size)
 
 
 def id_array(digests: npt.NDArray[np.uint8]) -> Any:
@@ -78,9 +71,8 @@ def id_array(digests: npt.NDArray[np.uint8]) -> Any:
 
 def to_hex(ids: Any) -> Any:
     """A fixed_size_binary(16) array as a string array of hex digits."""
-    raw = np.frombuffer(ids.buffers()[1], np.uint8)[ids.offset * 16:(ids.offset + len(ids)) * 16]
     offsets = np.arange(len(ids) + 1, dtype=np.int32) * 32
-    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(_HEX[raw]))
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(_HEX[raw(ids, 16)]))
 
 
 def from_hex(texts: Any) -> Any:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.geometry import kernel
 from merestone.lineage import columns
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 
@@ -60,7 +61,7 @@ def leaves(table: Any) -> npt.NDArray[np.uint8]:
     found = [np.empty((0, SIZE), np.uint8)]
     for start in range(0, table.num_rows, _SLICE):
         encoded = encode_events(table.slice(start, _SLICE))
-        found.append(columns.blake2b_rows(pc.binary_join_element_wise(pa.scalar(_LEAF), encoded, pa.scalar(b"")), SIZE))
+        found.append(columns.raw(kernel.blake2b32(pc.binary_join_element_wise(pa.scalar(_LEAF), encoded, pa.scalar(b""))), SIZE))
     return np.concatenate(found)
 
 
@@ -126,7 +127,7 @@ def _up(nodes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     data[:, 1:] = nodes[:2 * pairs].reshape(pairs, 2 * SIZE)
     offsets = np.arange(pairs + 1, dtype=np.int32) * (1 + 2 * SIZE)
     joined = pa.BinaryArray.from_buffers(pa.binary(), pairs, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    upper = columns.blake2b_rows(joined, SIZE)
+    upper = columns.raw(kernel.blake2b32(joined), SIZE)
     return np.concatenate([upper, nodes[2 * pairs:]]) if len(nodes) % 2 else upper
 
 
