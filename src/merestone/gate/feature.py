@@ -22,7 +22,7 @@ import shapely
 from merestone.contract.document import Contract, Field
 from merestone.errors import UsageError
 from merestone.gate.findings import reasons, rejected
-from merestone.geometry.form import INF, NAN_XY, NAN_Z, NULL_KIND, SHORT_LINE, SHORT_RING, UNCLOSED_RING, UNREADABLE, Scan
+from merestone.geometry.form import INFINITE, NAN_XY, NAN_Z, NULL_KIND, SHORT_LINE, SHORT_RING, UNCLOSED_RING, UNREADABLE, Scan
 from merestone.outcome import PASS, REJECT, WARN, RowFaults, Severity, Steps, Surface
 
 DEGREES = (-180.0, -90.0, 180.0, 90.0)
@@ -200,7 +200,7 @@ def ordinates(contract: Contract, delivered: Scan, stored: Scan, limits: tuple[f
     name, found = contract.geometry_name, []
     flags = np.asarray(delivered.flags)
     finite = np.ones(len(usable), dtype=np.bool_)
-    for flag, words in ((NAN_XY, "NaN"), (INF, "infinite"), (NAN_Z, "NaN in Z")):
+    for flag, words in ((NAN_XY, "NaN"), (INFINITE, "infinite"), (NAN_Z, "NaN in Z")):
         rows = np.flatnonzero(finite & (flags & flag > 0))
         finite[rows] = False
         if len(rows):
