@@ -1,6 +1,6 @@
 """The columns that readers see at a version, with their Arrow types, from what its manifest and its files say.
 
-Not here: reading rows (`rows`, `version`), how the types of a contract are checked (`normalise`).
+Not here: reading rows (`rows`, `version`), how the types of a contract are checked (`normalise.cast`).
 
 The manifest's `contract` is the published body (docs/spec/manifest.md), so a version whose files are all older than one of its fields
 still knows that field's type.
@@ -9,22 +9,16 @@ still knows that field's type.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from merestone.contract.field_type import parse_type
 from merestone.dataset.manifest import Manifest
 from merestone.errors import CorruptError
-
-_SIMPLE = {
-    "string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32(),
-    "time": pa.time64("us"), "timestamp": pa.timestamp("us", "UTC"), "timestamp_local": pa.timestamp("us"),
-    "binary": pa.binary(), "geometry": pa.binary(),
-}
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+from merestone.normalise.values import arrow_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +65,8 @@ def columns_of(manifest: Manifest, written: Iterable[Any]) -> Columns:
 
 
 def stored_type(text: str) -> Any:
-    """The Arrow type in which a contract type is stored: "integer", "decimal(10,2)", "list<string>", "struct<k: integer, n: list<string>>".
-
-    Raises:
-        ValueError: the text is no type.
-    """
-    text = text.strip()
-    if text in _SIMPLE:
-        return _SIMPLE[text]
-    if found := _DECIMAL.fullmatch(text.replace(" ", "")):
-        return pa.decimal128(int(found[1]), int(found[2]))
-    if text.startswith("list<") and text.endswith(">"):
-        return pa.list_(stored_type(text[5:-1]))
-    if text.startswith("struct<") and text.endswith(">"):
-        pairs = (member.split(":", 1) for member in _members(text[7:-1]))
-        return pa.struct([(name.strip(), stored_type(kind)) for name, kind in pairs])
-    raise ValueError(f"{text!r} is no type of a contract")
-
-
-def _members(text: str) -> list[str]:
-    """Split at commas that stand outside of <> and ()."""
-    out, depth, start = [], 0, 0
-    for at, sign in enumerate(text):
-        depth += (sign in "<(") - (sign in ">)")
-        if sign == "," and depth == 0:
-            out.append(text[start:at])
-            start = at + 1
-    return [*out, text[start:]]
+    """The Arrow type in which a contract type such as "decimal(10,2)" is stored. Raises ValueError where the text is no type."""
+    return arrow_type(parse_type(text))
 
 
 def _geometry_name(body: dict[str, Any], taken: set[str]) -> str:

@@ -23,7 +23,7 @@ from merestone.dataset.manifest import Manifest, ObjectRef
 from merestone.dataset.rows import HINT, open_object
 from merestone.dataset.version import Dataset, Version
 from merestone.errors import CorruptError, UsageError
-from merestone.identity import key as identity
+from merestone.identity import key as keying
 from merestone.storage.port import Store
 
 CLASSES = ("added", "changed", "removed", "moved", "reprocessed")
@@ -46,11 +46,13 @@ class Changes:
 
     `table`: FEED_SCHEMA, one row per touched key, ordered by key bytes. `before` and `after`: the rows of the two versions in the order of
     `table`, those that existed (`had(table)`) and those that exist (`has(table)`); None unless asked for, `before` also from version 0.
+    `key`: the key columns of each row of `table`, with their names and types.
     """
 
     from_version: int
     to_version: int
     table: Any
+    key: Any
     before: Any = None
     after: Any = None
 
@@ -81,13 +83,26 @@ def changes(dataset: Dataset, from_version: int | None = None, to_version: int |
                          hint=f"use --from {target.version} --to {start} and read the classes the other way round")
     steps, base = _steps(dataset, start, target)
     table = fold([read_log(dataset.store, step.changes) for step in reversed(steps)])
+    version = Version(dataset.store, target)
+    key = key_columns(version, table)
     if not with_rows:
-        return Changes(start, target.version, table)
+        return Changes(start, target.version, table, key)
     before = after = None
     if base is not None:
         before = rows_of(Version(dataset.store, base), table.filter(had(table)), "old_partition")
-    after = rows_of(Version(dataset.store, target), table.filter(has(table)), "partition")
-    return Changes(start, target.version, table, before, after)
+    after = rows_of(version, table.filter(has(table)), "partition")
+    return Changes(start, target.version, table, key, before, after)
+
+
+def key_columns(version: Version, feed: Any) -> Any:
+    """The key columns behind the canonical key bytes of a feed, as a pyarrow.Table with the names and types of the version."""
+    schema = version.columns.schema
+    names = list(version.manifest.key["columns"])
+    fields = [schema.field(name) for name in names]
+    if feed.num_rows == 0:
+        return pa.schema(fields).empty_table()
+    columns = keying.decode_keys(feed.column("key"), [each.type for each in fields])
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def had(table: Any) -> Any:
@@ -153,14 +168,14 @@ def rows_of(version: Version, feed: Any, partition: str) -> Any:
     """
     schema = version.columns.schema
     places = set(feed.column(partition).unique().to_pylist())
-    names = list(version.manifest.key["columns"])
+    names = tuple(version.manifest.key["columns"])
     keys = feed.column("key").combine_chunks()
     rows, found = [], []
     for file in version.manifest.files:
         if file.partition not in places:
             continue
         for batch in version.file_batches(file):
-            here = identity.key_bytes([batch.column(name) for name in names])
+            here, _ = keying.key_bytes(batch, names)
             wanted = pc.is_in(here, value_set=keys)
             if wanted.true_count:
                 rows.append(batch.filter(wanted))

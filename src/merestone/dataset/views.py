@@ -37,17 +37,13 @@ def duckdb_view(version: Version, name: str | None = None) -> str:
         version: what to show.
         name: the view's name; the dataset's by default.
     """
-    columns = version.columns
     head = f"CREATE OR REPLACE VIEW {_quoted(name or version.manifest.name)} AS\n"
     if not version.manifest.files:
-        nothing = ", ".join(f"CAST(NULL AS {sql_type(each.type)}) AS {_quoted(each.name)}" for each in columns.schema)
-        return f"{head}SELECT {nothing} WHERE false;\n"
+        return f"{head}SELECT {_columns(version, set())} WHERE false;\n"
     there = {each for file in version.one_of_each() for each in version.file_schema(file).names}
-    select = ",\n       ".join(
-        _quoted(each.name) if each.name in there else f"CAST(NULL AS {sql_type(each.type)}) AS {_quoted(each.name)}"
-        for each in columns.schema)
-    files = ",\n         ".join("'" + _WILD.sub(r"[\1]", path).replace("'", "''") + "'" for path in file_paths(version))
-    return f"{head}SELECT {select}\nFROM read_parquet(\n        [{files}],\n        union_by_name = true, hive_partitioning = false);\n"
+    files = ",\n         ".join(_literal(path) for path in file_paths(version))
+    return (f"{head}SELECT {_columns(version, there)}\nFROM read_parquet(\n"
+            f"        [{files}],\n        union_by_name = true, hive_partitioning = false);\n")
 
 
 def gdal_vrt(version: Version, name: str | None = None, adbc_driver: str | None = None) -> str:
@@ -61,19 +57,40 @@ def gdal_vrt(version: Version, name: str | None = None, adbc_driver: str | None 
     """
     columns = version.columns
     layer = name or version.manifest.name
-    lines = ["<OGRVRTDataSource>", f"  <OGRVRTUnionLayer name={quoteattr(layer)}>"]
-    lines += [f"    <LayerSRS>EPSG:{columns.epsg}</LayerSRS>", "    <FieldStrategy>Union</FieldStrategy>"]
+    lines = [
+        "<OGRVRTDataSource>", f"  <OGRVRTUnionLayer name={quoteattr(layer)}>",
+        f"    <GeometryField name={quoteattr(columns.geometry)}>",
+        "      <GeometryType>wkbUnknown</GeometryType>", f"      <SRS>EPSG:{columns.epsg}</SRS>", "    </GeometryField>",
+        "    <FieldStrategy>Union</FieldStrategy>", f"    <FeatureCount>{version.manifest.features}</FeatureCount>",
+    ]
     for n, (file, path) in enumerate(zip(version.manifest.files, file_paths(version), strict=True)):
         stem = file.path.rsplit("/", 1)[-1].removesuffix(".parquet")
         lines.append(f"    <OGRVRTLayer name={quoteattr(f'{layer}_{n}')}>")
         if adbc_driver is None:
             lines.append(f"      <SrcDataSource>{escape(path)}</SrcDataSource>")
         else:
+            # Without words of our own, DuckDB would make a column of the folder's name and put it in the place of the real one.
+            there = set(version.file_schema(file).names)
+            sql = f"SELECT {_columns(version, there)} FROM read_parquet({_literal(path)}, hive_partitioning = false)"
+            options = {"ADBC_DRIVER": adbc_driver, "SQL": " ".join(sql.split())}
             lines.append(f"      <SrcDataSource>ADBC:{escape(path)}</SrcDataSource>")
-            lines.append(f'      <OpenOptions><OOI key="ADBC_DRIVER">{escape(adbc_driver)}</OOI></OpenOptions>')
-        lines.append(f"      <SrcLayer>{escape(stem)}</SrcLayer>")
+            lines.append("      <OpenOptions>" + "".join(f'<OOI key="{key}">{escape(value)}</OOI>' for key, value in options.items())
+                         + "</OpenOptions>")
+        lines += [f"      <SrcLayer>{escape(stem)}</SrcLayer>", f"      <FeatureCount>{file.rows}</FeatureCount>"]
         lines.append("    </OGRVRTLayer>")
     return "\n".join([*lines, "  </OGRVRTUnionLayer>", "</OGRVRTDataSource>", ""])
+
+
+def _columns(version: Version, there: set[str]) -> str:
+    """The columns of a version as a select list; what is not there as typed nulls."""
+    return ",\n       ".join(
+        _quoted(each.name) if each.name in there else f"CAST(NULL AS {sql_type(each.type)}) AS {_quoted(each.name)}"
+        for each in version.columns.schema)
+
+
+def _literal(path: str) -> str:
+    """A path as SQL text that no wildcard in it makes a pattern of."""
+    return "'" + _WILD.sub(r"[\1]", path).replace("'", "''") + "'"
 
 
 def sql_type(kind: Any) -> str:
