@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from merestone.geometry import _kernel
+import merestone.geometry._kernel as _kernel  # noqa: PLR0402 - mypy finds the stub of a C module in this form only
 from merestone.geometry.form import WANTED, Column, Grid, Scan, Shape, empty_scan
 
 NAME = "compiled"

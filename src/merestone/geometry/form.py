@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 # Flags of `scan`, bits of a uint16.
 NAN_XY = 1  # one of x and y is NaN (both NaN in a point is POINT EMPTY)
-INF = 2  # an infinite x, y, z or m
+INFINITE = 2  # an infinite x, y, z or m
 NAN_Z = 4
 UNREADABLE = 8  # no WKB, or cut short; `kind` is 255
 UNCLOSED_RING = 16  # first and last vertex differ in x or y

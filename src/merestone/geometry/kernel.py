@@ -20,7 +20,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.geometry import fallback
-from merestone.geometry.form import RAW_GRID, Column, Grid, Scan, Shape
+from merestone.geometry.form import (
+    BAD_ORDINATE,
+    CANONICAL_UNREADABLE,
+    COLLAPSED,
+    DROPPED_M,
+    DROPPED_Z,
+    INFINITE,
+    NAN_XY,
+    NAN_Z,
+    RAW_GRID,
+    SHORT_LINE,
+    SHORT_RING,
+    TRAILING_BYTES,
+    UNCLOSED_RING,
+    UNREADABLE,
+    WRONG_TYPE,
+    Column,
+    Grid,
+    Scan,
+    Shape,
+)
+
+__all__ = [
+    "BAD_ORDINATE", "CANONICAL_UNREADABLE", "COLLAPSED", "DROPPED_M", "DROPPED_Z", "INFINITE", "NAME", "NAN_XY", "NAN_Z", "SHORT_LINE",
+    "SHORT_RING", "TRAILING_BYTES", "UNCLOSED_RING", "UNREADABLE", "WRONG_TYPE", "Column", "Grid", "Scan", "Shape", "attributes",
+    "available", "blake2b16", "blake2b32", "canonical", "coordinates", "decimals", "digest", "elements", "encode", "hilbert",
+    "is_reversed", "largest_move", "scan", "use", "with_coordinates", "within",
+]
 
 try:
     from merestone.geometry import compiled
@@ -125,7 +152,7 @@ def blake2b32(values: Any) -> Any:
 
 
 def coordinates(wkb: Any) -> npt.NDArray[np.float64]:
-    """x and y of all vertices of all rows, in the order of the bytes: float64 (m, 2), read-only.
+    """Give x and y of all vertices of all rows, in the order of the bytes: float64 (m, 2), read-only.
 
     Null, empty and unreadable rows have none.
     """

@@ -1,0 +1,325 @@
+"""Canonical key bytes: what tells one feature from another, typed, and ordered alike on every machine.
+
+    one component   tag, body                       components follow each other in the order of the key rule
+    integer         'i', 8 bytes big-endian with the sign bit flipped ('j', 8 bytes big-endian: beyond 2^63 - 1)
+    text            's', NFC UTF-8 with 00 written as 00 FF; 00 00 at the end unless it is the last component
+    bytes           'x', as text, without normalisation
+    date            'd', days since 1970, 4 bytes big-endian with the sign bit flipped
+    time, instant, local time   't', 'T', 'L', microseconds, as an integer
+    decimal         'D', scale, 16 bytes big-endian with the sign bit flipped
+    boolean         'b', one byte
+
+So the order of the bytes is the order of the values, component by component.
+
+Not here: which columns are the key (the publication says), uniqueness (`gate`), hashes of other things (`digest`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.contract.document import FieldType
+from merestone.geometry import kernel
+from merestone.identity.canonical import plain, to_microseconds
+from merestone.identity.text import nfc
+
+_CONTROL = "[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]"
+_SIGN = np.uint64(1 << 63)
+_EMPTY = pa.scalar(b"", pa.binary())
+
+
+def key_bytes(data: Any, columns: Sequence[str], types: Sequence[FieldType | None] | None = None) -> tuple[Any, npt.NDArray[np.bool_]]:
+    """The canonical key of each row.
+
+    Args:
+        data: pyarrow.RecordBatch or Table.
+        columns: the key columns, in the order of the key rule.
+        types: the contract's types of these columns, where it has them; they allow integers that a format stores as floats.
+
+    Returns:
+        Binary array (null where a component is null), and the mask of these rows.
+
+    Raises:
+        KeyError: a key column is missing.
+        ValueError: a key column is of a type that cannot be a key; a float that is no integer. Names the column.
+    """
+    if not columns:
+        raise ValueError("a key has at least one column")
+    kinds = list(types) if types is not None else [None] * len(columns)
+    arrays = [key_values(_column(data, name), name, kind) for name, kind in zip(columns, kinds, strict=True)]
+    null = np.zeros(data.num_rows, np.bool_)
+    for each in arrays:
+        null |= np.asarray(each.is_null())
+    parts = [_component(each, last=place == len(arrays) - 1) for place, each in enumerate(arrays)]
+    joined = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _EMPTY)
+    return joined, null
+
+
+def key_hash(keys: Any) -> Any:
+    """BLAKE2b with 16 bytes of canonical keys: fixed_size_binary(16), null for null."""
+    return kernel.blake2b16(keys)
+
+
+def key_values(array: Any, name: str, kind: FieldType | None = None) -> Any:
+    """A key column as one plain array of its type, floats made integers where the contract says so.
+
+    Raises:
+        ValueError: the type cannot be a key, or a float is no integer.
+    """
+    array = plain(array)
+    there = array.type
+    if pa.types.is_floating(there):
+        if kind is None or kind.kind != "integer":
+            raise ValueError(f"key column {name!r} holds floating-point numbers ({there}); a key is an integer or a text")
+        whole = pc.or_kleene(pc.is_null(array), pc.equal(array, pc.round(array, ndigits=0)))
+        if not pc.all(pc.and_(whole, pc.less(pc.abs(array), 2.0**63)), skip_nulls=True).as_py():
+            bad = array.filter(pc.invert(pc.fill_null(whole, False))).to_pylist()[:1]
+            raise ValueError(f"key column {name!r} holds {bad[0] if bad else 'a number'}, which is no integer")
+        return array.cast(pa.int64())
+    if pa.types.is_null(there):
+        return array.cast(pa.string())
+    if not _is_key_type(there):
+        raise ValueError(f"key column {name!r} is of type {there}, which cannot be a key")
+    return array
+
+
+def _is_key_type(there: Any) -> bool:
+    return bool(
+        pa.types.is_integer(there) or pa.types.is_string(there) or pa.types.is_large_string(there) or pa.types.is_binary(there)
+        or pa.types.is_large_binary(there) or pa.types.is_fixed_size_binary(there) or pa.types.is_boolean(there) or pa.types.is_date(there)
+        or pa.types.is_time(there) or pa.types.is_timestamp(there) or pa.types.is_decimal128(there)
+    )
+
+
+def _column(data: Any, name: str) -> Any:
+    if name not in data.schema.names:
+        raise KeyError(f"key column {name!r} is not among {', '.join(data.schema.names)}")
+    return data.column(name)
+
+
+def _component(array: Any, *, last: bool) -> Any:
+    """One component's bytes, null for null."""
+    there = array.type
+    if pa.types.is_string(there) or pa.types.is_large_string(there):
+        return _text(nfc(array).cast(pa.large_binary() if pa.types.is_large_string(there) else pa.binary()), b"s", last=last)
+    if pa.types.is_binary(there) or pa.types.is_large_binary(there) or pa.types.is_fixed_size_binary(there):
+        return _text(array.cast(pa.large_binary() if pa.types.is_large_binary(there) else pa.binary()), b"x", last=last)
+    mask = np.asarray(array.is_null())
+    if pa.types.is_boolean(there):
+        body = np.asarray(array.fill_null(False)).astype(np.uint8).reshape(-1, 1)
+        return _fixed(b"b", body, mask)
+    if pa.types.is_date(there):
+        days = np.asarray(array.cast(pa.date32()).cast(pa.int32()).fill_null(0)).view(np.uint32) ^ np.uint32(1 << 31)
+        return _fixed(b"d", days.astype(">u4").view(np.uint8).reshape(-1, 4), mask)
+    if pa.types.is_decimal128(there):
+        raw = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * 16 : (array.offset + len(array)) * 16].reshape(-1, 16)
+        body = np.empty((len(array), 17), np.uint8)
+        body[:, 0] = there.scale & 0xFF
+        body[:, 1:] = raw[:, ::-1]
+        body[:, 1] ^= 0x80
+        return _fixed(b"D", body, mask)
+    if pa.types.is_uint64(there):
+        values = np.asarray(array.fill_null(0))
+        tags = np.where(values >= _SIGN, ord("j"), ord("i")).astype(np.uint8)
+        return _fixed(tags, _big_endian(np.where(values >= _SIGN, values, values ^ _SIGN)), mask)
+    tag = b"i"
+    if pa.types.is_time(there) or pa.types.is_timestamp(there):
+        tag = b"t" if pa.types.is_time(there) else b"L" if there.tz is None else b"T"
+        array = to_microseconds(array)
+    return _fixed(tag, _big_endian(np.asarray(array.cast(pa.int64()).fill_null(0)).view(np.uint64) ^ _SIGN), mask)
+
+
+def _big_endian(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    return values.astype(">u8").view(np.uint8).reshape(-1, 8)
+
+
+def _fixed(tag: bytes | npt.NDArray[np.uint8], body: npt.NDArray[np.uint8], mask: npt.NDArray[np.bool_]) -> Any:
+    """Rows of one width, tag first, as a binary array."""
+    n, width = len(body), body.shape[1]
+    rows = np.empty((n, width + 1), np.uint8)
+    rows[:, 0] = tag[0] if isinstance(tag, bytes) else tag
+    rows[:, 1:] = body
+    small = n * (width + 1) < 2**31
+    kind, offsets = pa.binary() if small else pa.large_binary(), np.arange(n + 1, dtype=np.int64) * (width + 1)
+    if small:
+        offsets = offsets.astype(np.int32)
+    valid = None if not mask.any() else pa.py_buffer(np.packbits(~mask, bitorder="little"))
+    return pa.Array.from_buffers(kind, n, [valid, pa.py_buffer(offsets), pa.py_buffer(rows)])
+
+
+def _text(values: Any, tag: bytes, *, last: bool) -> Any:
+    kind = values.type
+    if pc.any(pc.match_substring(values, b"\0")).as_py():
+        values = pc.replace_substring(values, b"\0", b"\0\xff")
+    parts = [pa.scalar(tag, kind), values] + ([] if last else [pa.scalar(b"\0\0", kind)])
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", kind))
+
+
+# ---- back to values ----
+
+
+def decode_keys(keys: Any, types: Sequence[Any] | None = None) -> list[Any]:
+    """The columns that canonical keys were made of, in order.
+
+    Args:
+        keys: binary array; all keys of one rule, that is with the same tags in the same places. Null keys give nulls.
+        types: pyarrow types to cast the columns to; without them int64 (uint64 where needed), string, binary, date32, time64[us],
+            timestamp[us] (UTC for instants), decimal128(38, scale), bool.
+
+    Raises:
+        ValueError: bytes that are no canonical keys, or keys of different rules.
+    """
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    valid = keys.drop_null()
+    if len(valid) == 0:
+        return [pa.nulls(len(keys), kind) for kind in types or []]
+    data, start, end = _flat(valid)
+    columns = []
+    while (end > start).any():
+        values, start = _take_component(data, start, end)
+        columns.append(values)
+    if keys.null_count:
+        place = np.cumsum(np.asarray(keys.is_valid())) - 1
+        where = pa.array(place, mask=np.asarray(keys.is_null()))
+        columns = [each.take(where) for each in columns]
+    if types is not None:
+        if len(types) != len(columns):
+            raise ValueError(f"keys have {len(columns)} components, {len(types)} types are given")
+        columns = [each.cast(kind) for each, kind in zip(columns, types, strict=True)]
+    return columns
+
+
+_Bytes = npt.NDArray[np.uint8]
+_Places = npt.NDArray[np.int64]
+_FIXED_WIDTH = {ord("i"): 8, ord("j"): 8, ord("t"): 8, ord("T"): 8, ord("L"): 8, ord("d"): 4, ord("b"): 1, ord("D"): 17}
+
+
+def _flat(values: Any) -> tuple[_Bytes, _Places, _Places]:
+    """The bytes of a binary array without nulls, and where each value starts and ends."""
+    _, offsets, data = values.buffers()
+    wide = pa.types.is_large_binary(values.type)
+    places = np.frombuffer(offsets, np.int64 if wide else np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+    return np.frombuffer(data if data is not None else b"", np.uint8), places[:-1], places[1:]
+
+
+def _take_component(data: _Bytes, start: _Places, end: _Places) -> tuple[Any, _Places]:
+    if (end <= start).any():
+        raise ValueError("keys of different rules: some have fewer components")
+    tags = data[start]
+    distinct = set(np.unique(tags).tolist())
+    if distinct in ({ord("s")}, {ord("x")}):
+        return _take_text(data, start + 1, end, pa.string() if distinct == {ord("s")} else pa.binary())
+    widths = {_FIXED_WIDTH.get(tag) for tag in distinct}
+    if None in widths or len(widths) != 1 or (len(distinct) > 1 and distinct != {ord("i"), ord("j")}):
+        raise ValueError(f"no canonical keys of one rule: tags {sorted(distinct)}")
+    width = widths.pop() or 0
+    if (end - start <= width).any():
+        raise ValueError("a canonical key is cut short")
+    body = data[(start + 1)[:, None] + np.arange(width)]
+    return _fixed_values(chr(min(distinct)), tags, body), start + 1 + width
+
+
+def _fixed_values(tag: str, tags: _Bytes, body: _Bytes) -> Any:
+    if tag == "b":
+        return pa.array(body[:, 0] != 0)
+    if tag == "d":
+        days = np.ascontiguousarray(body).view(">u4").ravel().astype(np.uint32) ^ np.uint32(1 << 31)
+        return pa.array(days.view(np.int32)).cast(pa.date32())
+    if tag == "D":
+        scales = np.unique(body[:, 0])
+        if len(scales) != 1:
+            raise ValueError("decimal keys of different scales")
+        raw = np.ascontiguousarray(body[:, :0:-1])
+        raw[:, 15] ^= 0x80
+        kind = pa.decimal128(38, int(scales[0].astype(np.int8)))
+        return pa.Array.from_buffers(kind, len(raw), [None, pa.py_buffer(raw)])
+    numbers = np.ascontiguousarray(body).view(">u8").ravel().astype(np.uint64)
+    large = tags == ord("j")
+    if large.any():
+        return pa.array(np.where(large, numbers, numbers ^ _SIGN))
+    integers = pa.array((numbers ^ _SIGN).view(np.int64))
+    kinds = {"i": pa.int64(), "t": pa.time64("us"), "T": pa.timestamp("us", "UTC"), "L": pa.timestamp("us")}
+    return integers.cast(kinds[tag])
+
+
+def _take_text(data: _Bytes, start: _Places, end: _Places, kind: Any) -> tuple[Any, _Places]:
+    """Text up to its terminator 00 00, or to the end of the key where it is the last component."""
+    pairs = np.flatnonzero((data[:-1] == 0) & (data[1:] == 0)) if len(data) > 1 else np.zeros(0, np.int64)
+    found = np.searchsorted(pairs, start)
+    stop = np.append(pairs, len(data))[found]
+    last = stop + 2 > end
+    stop = np.where(last, end, stop)
+    sizes = stop - start
+    offsets = np.zeros(len(start) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    index = np.arange(offsets[-1]) + np.repeat(start - offsets[:-1], sizes)
+    picked = pa.py_buffer(np.ascontiguousarray(data[index]))
+    raw = pa.Array.from_buffers(pa.large_binary(), len(start), [None, pa.py_buffer(offsets), picked])
+    if pc.any(pc.match_substring(raw, b"\0")).as_py():
+        raw = pc.replace_substring(raw, b"\0\xff", b"\0")
+    return raw.cast(pa.binary()).cast(kind), np.where(last, stop, stop + 2)
+
+
+# ---- as text ----
+
+
+def feature_ids(data: Any, columns: Sequence[str]) -> Any:
+    r"""Each row's key as the text that lineage and messages use (string array, null where a component is null).
+
+    One column: its value as NFC text, control characters as \uXXXX, an empty text as two quotes. More columns: a JSON array.
+    """
+    return _texts([plain(_column(data, name)) for name in columns])
+
+
+def ids_of(keys: Any) -> Any:
+    """The same text, from canonical key bytes."""
+    columns = decode_keys(keys)
+    return _texts(columns) if columns else pa.nulls(len(keys), pa.string())
+
+
+def _texts(arrays: list[Any]) -> Any:
+    if len(arrays) == 1:
+        text = _as_text(arrays[0])
+        return _visible(pc.if_else(pc.equal(text, ""), '""', text))
+    parts: list[Any] = []
+    for place, each in enumerate(arrays):
+        parts += [pa.scalar("," if place else "["), _as_json(each)]
+    return _visible(pc.binary_join_element_wise(*parts, pa.scalar("]"), pa.scalar("")))
+
+
+def _as_text(array: Any) -> Any:
+    there = array.type
+    if pa.types.is_string(there) or pa.types.is_large_string(there):
+        return nfc(array.cast(pa.string()))
+    if pa.types.is_binary(there) or pa.types.is_large_binary(there) or pa.types.is_fixed_size_binary(there):
+        return pa.array([None if value is None else value.hex() for value in array.to_pylist()], pa.string())
+    return array.cast(pa.string())
+
+
+def _as_json(array: Any) -> Any:
+    text, there = _as_text(array), array.type
+    if pa.types.is_integer(there) or pa.types.is_boolean(there):
+        return text
+    special = pc.fill_null(pc.match_substring_regex(text, '["\\\\]|' + _CONTROL), False)
+    if pc.any(special).as_py():
+        quoted = [json.dumps(value, ensure_ascii=False)[1:-1] for value in text.filter(special).to_pylist()]
+        text = pc.replace_with_mask(text, special, pa.array(quoted, pa.string()))
+    return pc.binary_join_element_wise(pa.scalar('"'), text, pa.scalar('"'), pa.scalar(""))
+
+
+def _visible(text: Any) -> Any:
+    r"""Control characters as \uXXXX."""
+    bad = pc.fill_null(pc.match_substring_regex(text, _CONTROL), False)
+    if not pc.any(bad).as_py():
+        return text
+    shown = [re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", value) for value in text.filter(bad).to_pylist()]
+    return pc.replace_with_mask(text, bad, pa.array(shown, pa.string()))
