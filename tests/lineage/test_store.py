@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -261,12 +260,8 @@ def test_a_kill_at_any_write_leaves_all_or_nothing_and_the_retry_completes(store
     assert [each.attempt for each in attempts_of(store, "r1")] == ([1, 2] if sealed else [2])
 
 
-def test_writing_stays_quick(store, scratch):
-    ids = [f"{each:08d}" for each in range(50_000)]
-    table = batch("r1", ids)
-    begun = time.perf_counter()
+def test_an_event_costs_about_twenty_five_bytes(store, scratch):
     writer = RunWriter(scratch, "r1", 1, "ab12")
-    writer.write(table)
+    writer.write(batch("r1", [f"{each * 7919 % 1_000_003:08d}" for each in range(50_000)]))
     sealed = writer.seal(store, **SEAL)
     assert sum(each.bytes for each in sealed.parts) / sealed.events < 30
-    assert time.perf_counter() - begun < 10  # seconds; a Python object per event would need more on any machine that runs tests

@@ -434,12 +434,15 @@ def _standing(table: Any) -> Any:
     codes, repeated = _groups(table)
     if not repeated.any():
         return None
-    rows = np.flatnonzero(repeated)
-    part = table.take(pa.array(rows))
-    order = _by_event(codes[rows], _integers(part, "sequence"), _severity(part))
-    last = _last_alike(codes[rows][order]) == np.arange(len(order))
-    keep = ~repeated
-    keep[rows[order[last]]] = True
+    sequence = _integers(table, "sequence")
+    highest = np.full(int(codes.max()) + 1, -1, np.int64)
+    np.maximum.at(highest, codes, sequence)
+    keep = sequence == highest[codes]
+    tied = np.flatnonzero(keep)[np.bincount(codes[keep])[codes[keep]] > 1]
+    if len(tied):
+        order = _by_event(codes[tied], sequence[tied], _severity(table.select(["outcome"]).take(pa.array(tied))))
+        last = _last_alike(codes[tied][order]) == np.arange(len(order))
+        keep[tied[order[~last]]] = False
     return keep
 
 
