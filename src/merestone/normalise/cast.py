@@ -126,7 +126,8 @@ def plan_cast(
 
     asked = {*agreed, *outside, *([_nfc(partition_column)] if partition_column is not None else [])}
     extra = [name for name, place in named.items() if name not in asked and delivery.schema.field(place).name != delivery.fid_column]
-    missing = [each for each in plans if each.place is None]
+    computed = {field.name for field in contract.schema_fields if field.derived is not None and field.derived.measure is not None}
+    missing = [each for each in plans if each.place is None and each.target not in computed]
     findings += [_missing(each, contract, partition_column) for each in missing]
     findings += [_extra(name, extra_columns) for name in extra]
     cut = _cut_names(delivery, [each.target for each in missing], extra)

@@ -1,6 +1,6 @@
-"""Values that a contract derives from the geometry: areas and lengths, recomputed from what is stored.
+"""Fields that the contract calls derived with a measure, recomputed from the stored geometry: area and length.
 
-Not here: comparing them (they are never compared), the geometry itself (`snap`).
+Not here: whether a delivered measure was right; derived fields are never compared (`change`).
 """
 
 from __future__ import annotations
@@ -10,48 +10,81 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import shapely
-from pyproj import CRS, Geod
+from pyproj import CRS
 
-from merestone.contract.document import Contract, Derived
+from merestone.contract.document import Contract, Field
+from merestone.errors import UsageError
 from merestone.normalise.values import arrow_type
 
-_SQUARE_METRES = {None: 1.0, "m2": 1.0, "ha": 10_000.0, "km2": 1_000_000.0, "a": 100.0}
-_METRES = {None: 1.0, "m": 1.0, "km": 1_000.0, "cm": 0.01, "mm": 0.001}
+_LENGTH = {"mm": 0.001, "cm": 0.01, "m": 1.0, "km": 1000.0, "ft": 0.3048, "mi": 1609.344}
+_AREA = {"m2": 1.0, "m²": 1.0, "a": 100.0, "ha": 10_000.0, "km2": 1e6, "km²": 1e6, "ft2": 0.3048**2, "ac": 4046.8564224}
 
 
 def with_derived(batch: Any, contract: Contract, geometry: str) -> Any:
-    """The batch with every derived field filled from its geometry column (WKB in the contract's CRS); null where there is none.
+    """The batch with each field that has `derived: {measure: ...}` set to what its geometry measures; null where that is null.
 
-    Planar measures are those of the CRS plane in its own unit, taken as metres; geodesic ones are on the CRS's ellipsoid.
+    Args:
+        batch: a pyarrow RecordBatch with the contract's fields and the stored geometry as WKB in the contract's CRS.
+        contract: says what is derived, how and in which unit (without one: metres, square metres; planar: units of the CRS).
+        geometry: the name of the geometry column.
+
+    Raises:
+        UsageError: the unit is not one of length or area.
     """
-    fields = [each for each in contract.schema_fields if each.derived is not None and each.derived.measure is not None]
-    if not fields:
+    derived = [field for field in contract.schema_fields if field.derived is not None and field.derived.measure is not None]
+    if not derived:
         return batch
-    shapes = shapely.from_wkb(batch.column(geometry).to_numpy(zero_copy_only=False), on_invalid="ignore")
-    for field in fields:
-        clause = field.derived
-        if clause is None:
-            continue
-        values = _measure(shapes, clause, contract.crs_epsg)
+    wkb = batch.column(batch.schema.names.index(geometry))
+    shapes = shapely.from_wkb(np.asarray(wkb.to_pylist(), dtype=object), on_invalid="ignore")
+    crs = CRS.from_epsg(contract.crs_epsg)
+    for field in derived:
+        values = _measured(shapes, crs, field)
         place = batch.schema.names.index(field.name)
-        array = pa.array(values, mask=np.isnan(values)).cast(arrow_type(field.type), safe=False)
-        batch = batch.set_column(place, batch.schema.field(place), array)
+        batch = batch.set_column(place, batch.schema.field(place), _typed(values, field))
     return batch
 
 
-def _measure(shapes: npt.NDArray[np.object_], clause: Derived, epsg: int) -> npt.NDArray[np.float64]:
-    scale = (_SQUARE_METRES if clause.measure == "area" else _METRES)[clause.unit]
-    if clause.method == "planar":
-        values = shapely.area(shapes) if clause.measure == "area" else shapely.length(shapes)
+def _measured(shapes: npt.NDArray[np.object_], crs: CRS, field: Field) -> npt.NDArray[np.float64]:
+    """What each shape measures, in the field's unit; NaN for null."""
+    derived = field.derived
+    is_area = derived is not None and derived.measure == "area"
+    if derived is not None and derived.method == "geodesic":
+        metric = _geodesic(shapes, crs, is_area=is_area)
+        unit = 1.0
     else:
-        geod = CRS.from_epsg(epsg).get_geod() or Geod(ellps="WGS84")
-        values = np.array([np.nan if each is None else _geodesic(geod, each, clause.measure) for each in shapes])
-    out: npt.NDArray[np.float64] = np.asarray(values, np.float64) / scale
+        metric = shapely.area(shapes) if is_area else shapely.length(shapes)
+        unit = 1.0 if crs.is_geographic else crs.axis_info[0].unit_conversion_factor
+    name = field.unit or (derived.unit if derived is not None else None)
+    if name is None:
+        return np.asarray(metric)
+    known = _AREA if is_area else _LENGTH
+    if name not in known:
+        raise UsageError(
+            f"{field.name}: {name!r} is no unit of {'area' if is_area else 'length'}",
+            field=field.name,
+            hint=f"use one of {', '.join(known)}",
+        )
+    return np.asarray(metric * unit ** (2 if is_area else 1) / known[name])
+
+
+def _geodesic(shapes: npt.NDArray[np.object_], crs: CRS, *, is_area: bool) -> npt.NDArray[np.float64]:
+    """Metres or square metres on the ellipsoid (Karney 2013), a feature at a time: only candidates come here."""
+    ellipsoid = crs.get_geod()
+    if ellipsoid is None or not crs.is_geographic:
+        raise UsageError("a geodesic measure needs a geographic CRS", field="derived.method", hint="use method: planar")
+    out = np.full(len(shapes), np.nan)
+    for row, shape in enumerate(shapes):
+        if shape is not None:
+            out[row] = abs(ellipsoid.geometry_area_perimeter(shape)[0]) if is_area else ellipsoid.geometry_length(shape)
     return out
 
 
-def _geodesic(geod: Geod, shape: Any, measure: str | None) -> float:
-    if measure == "area":
-        return abs(float(geod.geometry_area_perimeter(shape)[0]))
-    return float(geod.geometry_length(shape))
+def _typed(values: npt.NDArray[np.float64], field: Field) -> Any:
+    floats = pa.array(values, mask=np.isnan(values))
+    if field.type.kind == "integer":
+        return pc.round(floats).cast(pa.int64())
+    if field.type.kind == "decimal":
+        return pc.round(floats, ndigits=field.type.scale).cast(arrow_type(field.type), safe=False)
+    return floats

@@ -1,0 +1,113 @@
+"""Geometries onto the contract's grid and into its type: the form that is stored.
+
+Not here: the rounding itself (`geometry.kernel`), validity (`gate`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from merestone.contract.document import Contract
+from merestone.geometry import kernel
+from merestone.geometry.form import (
+    BAD_ORDINATE,
+    CANONICAL_UNREADABLE,
+    COLLAPSED,
+    DROPPED_M,
+    DROPPED_Z,
+    INFINITE,
+    NAN_XY,
+    NAN_Z,
+    WRONG_TYPE,
+    Grid,
+    Shape,
+)
+from merestone.outcome import PASS, REJECT, WARN, RowFaults, Steps
+
+_KINDS = (
+    "null", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "circularstring",
+    "compoundcurve", "curvepolygon", "multicurve", "multisurface", "curve", "surface", "polyhedralsurface", "tin", "triangle",
+)  # fmt: skip
+
+
+def snap(wkb: Any, contract: Contract) -> tuple[Any, list[RowFaults], Steps]:
+    """Geometries in the stored form of a contract.
+
+    Args:
+        wkb: a pyarrow binary array in the contract's CRS, x, y order.
+        contract: its precision, type, dimensions and direction decide.
+
+    Returns:
+        Canonical ISO WKB; the rows that collapse on the grid, have another type than agreed or lie beyond what the grid can hold
+        (errors), and those whose Z or M was left out (a warning); and the record of the stage. Numbers that are none (NaN, infinite)
+        and unreadable bytes come back as they were and are the gate's to name.
+    """
+    clause = contract.geometry
+    grid = Grid(contract.coordinate_precision, clause.z_precision, clause.m_precision)
+    shape = Shape(contract.geometry_type, clause.dimensions, clause.direction)  # type: ignore[arg-type]  # lint refuses raster before a run
+    stored, flags = kernel.canonical(wkb, grid, shape)
+    scan = kernel.scan(wkb)
+    numbers = (scan.flags & (NAN_XY | INFINITE | NAN_Z)) == 0
+    readable = (flags & CANONICAL_UNREADABLE) == 0
+    name = contract.geometry_name
+    step = f"{10.0**-contract.coordinate_precision:.{max(contract.coordinate_precision, 0)}f}"
+    wrong = _rows((flags & WRONG_TYPE) != 0, readable)
+    collapsed = _rows((flags & COLLAPSED) != 0, readable & numbers)
+    beyond = _rows((flags & BAD_ORDINATE) != 0, readable & numbers)
+    dropped = _rows((flags & (DROPPED_Z | DROPPED_M)) != 0, readable)
+    faults = [
+        RowFaults(
+            "geometry", name, "geometry_type", "error", contract.geometry_type, wrong, _kind_names(scan.kind[wrong]),
+            "have the producer deliver the agreed type, or agree on another one",
+        ),
+        RowFaults(
+            "geometry", name, "collapse", "error", f"a shape that survives the grid of {step}", collapsed,
+            _same(f"collapses on the grid of {step}", len(collapsed)), "leave the feature out, or agree on a finer coordinate_precision",
+        ),
+        RowFaults(
+            "geometry", name, "ordinate", "error", f"ordinates that a grid of {step} can hold", beyond,
+            _same("an ordinate is beyond what the grid can hold", len(beyond)), "check the CRS and the units of the delivery",
+        ),
+        RowFaults(
+            "geometry", name, "z_dropped", "warning", f"geometry with dimensions {clause.dimensions}", dropped,
+            _dimension_names(flags[dropped]), "nothing to do, or agree on other dimensions in the contract's geometry clause",
+        ),
+    ]  # fmt: skip
+    faults = [each for each in faults if len(each.rows)]
+    return stored, faults, _steps(faults, len(stored), contract)
+
+
+def _rows(mask: npt.NDArray[np.bool_], among: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(mask & among)
+
+
+def _same(text: str, count: int) -> Any:
+    return pa.array([text] * count, pa.string())
+
+
+def _kind_names(kinds: npt.NDArray[np.uint8]) -> Any:
+    names = np.array([*_KINDS, "unknown"], dtype=object)
+    return pa.array(names[np.minimum(kinds, len(_KINDS))].tolist(), pa.string())
+
+
+def _dimension_names(flags: npt.NDArray[np.uint8]) -> Any:
+    names = np.array(["", "Z left out", "M left out", "Z and M left out"], dtype=object)
+    lost = ((flags & DROPPED_Z) != 0).astype(np.int64) + 2 * ((flags & DROPPED_M) != 0)
+    return pa.array(names[lost].tolist(), pa.string())
+
+
+def _steps(faults: list[RowFaults], rows: int, contract: Contract) -> Steps:
+    verdict = np.full(rows, PASS, dtype=np.uint8)
+    reason = np.full(rows, None, dtype=object)
+    for each in reversed(faults):  # the first fault of a row gives the reason
+        verdict[each.rows] = np.maximum(verdict[each.rows], REJECT if each.severity == "error" else WARN)
+        reason[each.rows] = [f"{each.rule}: {text}" for text in each.observed.to_pylist()]
+    crs = f"EPSG:{contract.crs_epsg}"
+    return Steps(
+        "snap", "SNAP", verdict, pa.array(reason.tolist(), pa.string()), crs, crs, tool_version=f"merestone kernel {kernel.NAME}",
+        extra={"coordinate_precision": contract.coordinate_precision},
+    )  # fmt: skip
