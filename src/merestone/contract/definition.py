@@ -94,7 +94,7 @@ FIELD = Group(
             "type",
             Text(form="a type", parse=parse_type, shape=type_pattern(), hint="see the grammar of types on the reference page"),
             "string, integer, number, boolean, date, time, timestamp (an instant; a value without a zone is refused unless the format "
-            "fixes UTC), timestamp_local, decimal(p,s), binary, list<string>, struct<k: integer>, or geometry (a second one)",
+            "fixes UTC), timestamp_local, decimal(p,s), binary, `list<string>`, `struct<k: integer>`, or geometry (a second one)",
             required=True,
         ),
         Clause("nullable", Truth(), "whether a value may be missing", default="true"),

@@ -137,13 +137,13 @@ class Text(Form):
         if not self.free and any(unicodedata.category(each) == "Cc" for each in text):
             return report.add(path, f"{shorten(text)!r} holds a control character", "remove it")
         if self.pattern is not None and re.fullmatch(self.pattern, text) is None:
-            return report.add(path, f"{shorten(text)!r} is not {self.form}", self.hint)
+            return report.add(path, f"{shorten(text)!r} is not {self.form}", self.hint or f"write {self.form}")
         if self.parse is None:
             return text
         try:
             return self.parse(text)
         except ValueError as fault:
-            return report.add(path, str(fault), self.hint)
+            return report.add(path, str(fault), self.hint or f"write {self.form}")
 
     def schema(self) -> dict[str, Any]:
         """See Form."""
@@ -151,7 +151,7 @@ class Text(Form):
         if self.pattern or self.shape:
             out["pattern"] = f"^(?:{self.pattern or self.shape})$"
         elif not self.free:
-            out["pattern"] = r"\\S"
+            out["pattern"] = r"\S"
         if self.format is not None:
             out["format"] = self.format
         return out
@@ -199,7 +199,7 @@ class Whole(Form):
         if isinstance(value, bool) or not isinstance(value, int):
             return report.add(path, f"{report.kind(path, value)}, not {self.words()}", self.hint or f"write {self.words()}, without quotes")
         if (self.least is not None and value < self.least) or (self.most is not None and value > self.most):
-            return report.add(path, f"{value} is not {self.words()}", self.hint)
+            return report.add(path, f"{value} is not {self.words()}", self.hint or f"write {self.words()}")
         return value
 
     def schema(self) -> dict[str, Any]:
@@ -238,7 +238,7 @@ class Real(Form):
             and (self.most is None or number <= self.most)
             and (self.above is None or number > self.above)
         )
-        return number if inside else report.add(path, f"{value} is not {self.words()}", self.hint)
+        return number if inside else report.add(path, f"{value} is not {self.words()}", self.hint or f"write {self.words()}")
 
     def schema(self) -> dict[str, Any]:
         """See Form."""

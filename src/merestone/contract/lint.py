@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 
 import pyproj
 
-from merestone.contract.definition import CONTRACT
+from merestone.contract.body import body
+from merestone.contract.definition import CONTRACT, FIELD
 from merestone.contract.document import Contract, Field
 from merestone.contract.forms import nearest
 from merestone.contract.yaml_reader import Document, Path, path_text
@@ -264,12 +265,15 @@ def _raster_only(contract: Contract) -> Iterator[Remark]:
 
 
 def _unchecked(contract: Contract) -> Iterator[Remark]:
-    stated = {name for name, _ in contract.extra}
-    stated |= {"topology_rule_set"} if contract.topology_rule_set != "none" else set()
-    stated |= {"topology_parameters"} if contract.topology_parameters else set()
-    for clause in CONTRACT.clauses:
-        if clause.name in stated and not clause.checked:
-            yield (clause.name,), "is kept and published, but this version does not check deliveries against it", ""
+    published = body(contract)
+    idle = {clause.name for clause in CONTRACT.clauses if not clause.checked}
+    idle_of_fields = {clause.name for clause in FIELD.clauses if not clause.checked}
+    paths: list[Path] = [(name,) for name, value in published.items() if name in idle and value != "none"]
+    paths += [
+        ("schema_fields", place, name) for place, field in enumerate(published["schema_fields"]) for name in field if name in idle_of_fields
+    ]
+    for path in paths:
+        yield path, "is kept and published, but this version does not check deliveries against it", ""
 
 
 def _time_zones(contract: Contract) -> Iterator[Remark]:

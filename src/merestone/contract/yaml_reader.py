@@ -223,7 +223,7 @@ class _Builder:
             )
         except ReaderError as fault:
             line = len(_BREAK.findall(text, 0, fault.position))
-            self._fail(line, f"not valid YAML: control character U+{ord(fault.character):04X}", hint='write it as "\\xNN" in double quotes')
+            self._fail(line, f"not valid YAML: control character U+{int(fault.character):04X}", hint='write it as "\\xNN" in double quotes')
         except (YAMLError, ValueError, IndexError, AttributeError, KeyError, TypeError, AssertionError) as fault:
             # The scanner answers some malformed input with a bare Python error; none of them is ours to pass on.
             raise UsageError(
