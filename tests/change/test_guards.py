@@ -64,7 +64,7 @@ def test_a_token_confirms_one_stop_only():
     stop = [emptied(0, 5, "pid")]
     issued = "2024-05-01T00:00:00.000000Z"
     given = token("parent", "delivery", stop, issued)
-    record = {"confirm": {"token": given, "issued_utc": issued}}
+    record = {"token": given, "issued_utc": issued}
     case = {"parent": "parent", "delivery": "delivery", "findings": stop, "now_utc": "2024-05-02T00:00:00.000000Z", "oldest_utc": "2024-04-30T00:00:00.000000Z"}
     assert confirms(given, record, **case)
     assert not confirms("0000-0000", record, **case)

@@ -131,8 +131,7 @@ def token(parent: str | None, delivery: str, findings: Sequence[Finding], issued
     return f"{digest[:4]}-{digest[4:]}"
 
 
-def confirms(given: str, record: dict[str, Any], *, parent: str | None, delivery: str, findings: Sequence[Finding], now_utc: str, oldest_utc: str) -> bool:
-    """Whether a token confirms this stop: `record` is the refused run that gave it out, `oldest_utc` the time before which it has expired."""
-    issued = record.get("confirm") or {}
+def confirms(given: str, issued: dict[str, Any], *, parent: str | None, delivery: str, findings: Sequence[Finding], now_utc: str, oldest_utc: str) -> bool:
+    """Whether a token confirms this stop: `issued` is what the refused run noted of it, `oldest_utc` the time before which it has expired."""
     fresh = oldest_utc <= str(issued.get("issued_utc", "")) <= now_utc
     return fresh and issued.get("token") == given == token(parent, delivery, findings, str(issued.get("issued_utc", "")))

@@ -418,7 +418,6 @@ def transform_steps(operation: Operation, failed: npt.NDArray[np.bool_], rows: i
         strategy_index=operation.strategy_index,
         accuracy_m=operation.accuracy_m,
         tool_version=f"PROJ {pyproj.proj_version_str}",
-        extra=operation.to_json(),
     )
 
 

@@ -109,5 +109,4 @@ def _steps(faults: list[RowFaults], rows: int, contract: Contract) -> Steps:
     crs = f"EPSG:{contract.crs_epsg}"
     return Steps(
         "snap", "SNAP", verdict, pa.array(reason.tolist(), pa.string()), crs, crs, tool_version=f"merestone kernel {kernel.NAME}",
-        extra={"coordinate_precision": contract.coordinate_precision},
     )  # fmt: skip

@@ -20,6 +20,7 @@ from merestone.contract.document import Contract
 from merestone.dataset.manifest import DataFile, ObjectRef, sha256
 from merestone.errors import StoreError
 from merestone.geometry import kernel
+from merestone.normalise.values import arrow_type
 from merestone.storage.port import Store
 
 _KINDS = ("", "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
@@ -29,22 +30,6 @@ REJECTS_SCHEMA = pa.schema([
     pa.field("field", pa.string(), nullable=False), pa.field("reason", pa.string(), nullable=False), ("delivered", pa.string()),
     ("geometry", pa.binary()),
 ])
-
-
-def arrow_type(kind: Any) -> Any:
-    """The Arrow type in which a contract type is stored."""
-    simple = {
-        "string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32(),
-        "time": pa.time64("us"), "timestamp": pa.timestamp("us", "UTC"), "timestamp_local": pa.timestamp("us"),
-        "binary": pa.binary(), "geometry": pa.binary(),
-    }
-    if kind.kind == "decimal":
-        return pa.decimal128(kind.precision, kind.scale)
-    if kind.kind == "list":
-        return pa.list_(arrow_type(kind.members[0][1]))
-    if kind.kind == "struct":
-        return pa.struct([(name, arrow_type(member)) for name, member in kind.members])
-    return simple[kind.kind]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ Not here: what a consumer may rely on (`contract`), the order of the line (`line
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from merestone.source.port import SourceSpec
 
@@ -86,3 +86,7 @@ class Publication:
     rejects: RejectsRule = RejectsRule()
     audit_tag: str | None = None
     notices: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as they stand in the run record."""
+        return asdict(self)

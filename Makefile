@@ -1,0 +1,60 @@
+# Everything that a developer or a first user needs, from a bare clone: Python 3.11+ with venv, and make.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SOURCES := pyproject.toml setup.py $(wildcard src/merestone/geometry/*.c src/merestone/geometry/*.h)
+
+.PHONY: help demo test lint bench soak field docs wheel clean
+
+help:              ## this list
+	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(SOURCES) | $(VENV)/bin/python
+	$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.test: $(SOURCES) | $(VENV)/bin/python
+	$(PIP) install -e '.[test]'
+	@touch $@ $(VENV)/.run
+
+$(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
+	$(PIP) install -e '.[dev]'
+	@touch $@ $(VENV)/.test $(VENV)/.run
+
+demo: $(VENV)/.run  ## the main job on real data: publish, publish again, look at the change, see a refusal
+	@$(BIN)/python demo.py
+
+test: $(VENV)/.test  ## the tests, under ten minutes
+	$(BIN)/python -m pytest -q -n auto -m 'not soak and not field'
+
+lint: $(VENV)/.dev  ## ruff, strict types, import layers
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test  ## time and memory, with ratios to what one would use instead
+	$(BIN)/python bench/fingerprint.py
+	$(BIN)/python bench/lineage.py
+	$(BIN)/python bench/publish.py
+
+soak: $(VENV)/.test  ## the long tests
+	$(BIN)/python -m pytest -q -m soak
+
+field: $(VENV)/.test  ## the large public datasets: make field SHARED=DIR
+	@test -n "$(SHARED)" || { echo 'make field SHARED=DIR: the folder that holds data/'; exit 2; }
+	MERESTONE_FIELD_DATA='$(abspath $(SHARED))' $(BIN)/python -m pytest -q -n auto -m field
+
+docs: $(VENV)/.dev  ## write the generated reference pages anew
+	$(BIN)/python docs/generate.py
+
+wheel: $(VENV)/.dev  ## a wheel with the compiled kernel (stable ABI)
+	$(PIP) install build
+	$(BIN)/python -m build --wheel
+
+clean:             ## remove what the targets above made
+	rm -rf $(VENV) build dist src/*.egg-info demo out
+	find src -name '*.so' -delete

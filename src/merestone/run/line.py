@@ -1,0 +1,126 @@
+"""The order of the line: one delivery from its source to a version, or to a refusal that says why.
+
+Not here: any single step (the passes in `receive`, `process`, `rewrite`; the judgement of the change in `verdict`; the ends in `ending`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from merestone.change import guards
+from merestone.change.classes import Before
+from merestone.dataset.current import current
+from merestone.dataset.index import load, look_up
+from merestone.dataset.known import Known, halves
+from merestone.errors import UnknownOutcomeError
+from merestone.gate import delivery as gate_delivery
+from merestone.outcome import Finding, Steps
+from merestone.report.result import PublishResult
+from merestone.run import environment
+from merestone.run.ending import failed, finish, refuse
+from merestone.run.prepare import prepare
+from merestone.run.process import process
+from merestone.run.publication import Publication
+from merestone.run.receive import receive
+from merestone.run.state import Options, Run, begin_attempt
+from merestone.run.verdict import confirmed, judge, planned
+from merestone.run.version import write_version
+from merestone.storage.open import open_store
+
+__all__ = ["Options", "publish"]
+
+
+def publish(publication: Publication, options: Options) -> PublishResult:
+    """Publish a delivery: a new version, `unchanged`, or a refusal. Nothing is ever half published.
+
+    Raises:
+        MerestoneError: the question could not be answered; the old version stays, and the attempt leaves a record where that is possible.
+    """
+    store = open_store(publication.destination)
+    with environment.scratch() as folder:
+        run = Run(publication, options, store, current(store), folder, environment.nonce(), environment.now(), time.perf_counter())
+        try:
+            return _publish(run)
+        except UnknownOutcomeError:
+            raise  # no record: the next run looks what became of it
+        except (Exception, KeyboardInterrupt) as fault:
+            failed(run, fault)
+            raise
+        finally:
+            if run.attempt is not None:
+                run.attempt.leave()
+
+
+def _publish(run: Run) -> PublishResult:
+    workers = environment.cores()
+    with run.stage("prepare"):
+        terms = run.prepared = prepare(run.publication, run.head)
+    findings = list(terms.findings)
+    if terms.unreadable:
+        return refuse(run, findings, "contract")
+    with run.stage("index"):
+        known = load(run.store, run.head.manifest.index, terms.partitions) if run.head else Known.nothing()
+
+    with run.stage("pass 1"):
+        received = run.received = receive(terms, known, run.folder, workers=workers)
+    findings += [*received.findings, *_service(run)]
+    begin_attempt(run, received.set_digest)
+    run.rejects += received.rejects
+    stop = guards.emptied(received.rows, len(known), ", ".join(terms.key_columns))
+    if stop is not None and not _refusing(findings) and not confirmed(run, [stop]):
+        return refuse(run, [stop], "guard")
+
+    with run.stage("pass 2"):
+        candidates = received.candidates
+        before = _before(run, known, candidates.slot)
+        processed = process(terms, candidates, before, run.folder, workers=workers, events=lambda *told: _tell(run, *told))
+        run.rejects += processed.rejects
+    findings += [*received.tally.findings(), *processed.tally.findings()]
+    if _refusing(findings) or int(processed.rejected.sum()) > run.publication.rejects.max_fraction * received.rows:
+        return refuse(run, findings, "contract")
+
+    with run.stage("pass 2"):
+        verdict = judge(run, known, processed, before, findings)
+    if verdict.stops and not confirmed(run, verdict.stops):
+        return refuse(run, verdict.stops, "guard", verdict.result)
+    if verdict.nothing_to_do:
+        return finish(run, verdict.result)
+    if run.options.dry_run:
+        return planned(run, verdict, processed)
+    return finish(run, *write_version(run, known, processed, before, verdict))
+
+
+def _refusing(findings: list[Finding]) -> bool:
+    """Whether a finding about the delivery as a whole refuses it; of rows, a share may be tolerated."""
+    return any(each.severity == "error" and not each.per_row for each in findings)
+
+
+def _service(run: Run) -> list[Finding]:
+    """What is said of the delivery's age and of its edges."""
+    terms, newest = run.terms, run.delivery.newest
+    found = [gate_delivery.freshness(terms.contract, run.started, newest=newest) if newest is not None else None]
+    if terms.delivered_edges is not None:
+        found.append(gate_delivery.edges(terms.contract, terms.delivered_edges, previous=run.head.manifest.domain["edges"] if run.head else None))
+    return [each for each in found if each is not None]
+
+
+def _before(run: Run, known: Known, slot: npt.NDArray[np.int64]) -> Before:
+    """The index rows of the candidates that were published before."""
+    n = len(slot)
+    out = Before(np.zeros((n, 2), np.uint64), np.zeros((n, 2), np.uint64), np.full(n, -1, np.int32))
+    at = np.flatnonzero(slot >= 0)
+    if run.head is not None and len(at):
+        rows = look_up(run.store, run.head.manifest.index, known.position[slot[at]])
+        out.digest[at] = halves(rows.column("digest"))
+        out.source[at] = halves(rows.column("source_digest"))
+        out.partition[at] = known.partition[slot[at]]
+    return out
+
+
+def _tell(run: Run, batch: int, ids: Any, steps: list[Steps]) -> None:
+    run.plan = [each.stage for each in steps]
+    run.tell(batch, ids, steps)

@@ -1,0 +1,308 @@
+"""What is settled before a row is read: contract, columns, CRS operation, domain, layouts, and whether the short-cut holds.
+
+Not here: reading rows (`receive`), the verdict (`line`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyproj import CRS
+
+from merestone.contract.body import body
+from merestone.contract.document import Contract, Field
+from merestone.contract.registry import read_contract
+from merestone.contract.rules import RULE_VERSION, rules_hash
+from merestone.contract.stamp import Stamp
+from merestone.dataset.current import Current
+from merestone.dataset.partition import Partitions, Tree, tree_from_json
+from merestone.errors import UsageError
+from merestone.gate.feature import DEGREES
+from merestone.gate.findings import reasons
+from merestone.geometry import kernel
+from merestone.geometry.form import Grid, Shape
+from merestone.identity.digest import LAYOUT, Layout, layout_of_contract
+from merestone.identity.grid import source_grid
+from merestone.normalise import crs as crs_stage
+from merestone.normalise.cast import PARTITION_COLUMN, CastPlan, plan_cast
+from merestone.normalise.crs import Operation
+from merestone.outcome import PASS, REJECT, Finding, RowFaults, Steps
+from merestone.publish.files import Layout as FileLayout
+from merestone.publish.files import layout_of
+from merestone.run.publication import Publication
+from merestone.source.open import open_source
+from merestone.source.port import Delivery, GeometryColumn, Source
+
+KEY = "__key"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Values of one run; nothing in it changes while rows are read.
+
+    geometry: the name of the primary geometry column. delivered_geometry: its name in the delivery. limits: what ordinates cannot leave,
+    in the contract's CRS (degrees), None for projected ones. crs: "EPSG:<code>" of the contract. metres: metres in one unit of it.
+    stored_layout digests what is stored, source_layout what is delivered, old_layout what is stored in the domain of the last version
+    (None where the domains are the same). short_cut: same bytes, same verdict. unreadable: rows cannot be processed at all.
+    """
+
+    publication: Publication
+    contract: Contract
+    contract_body: dict[str, Any]
+    new_contract: bool
+    source: Source
+    cast: CastPlan
+    operation: Operation | None
+    other_operations: tuple[tuple[str, Operation], ...]
+    findings: tuple[Finding, ...]
+    unreadable: bool
+    geometry: str
+    delivered_geometry: str | None
+    delivered_edges: str | None
+    key_columns: tuple[str, ...]
+    partition_column: str | None
+    partitions: Partitions
+    tree: Tree | None
+    bounds: tuple[float, float, float, float] | None
+    layout: FileLayout
+    stored_layout: Layout
+    source_layout: Layout
+    old_layout: Layout | None
+    domain: dict[str, Any]
+    processing: dict[str, Any]
+    short_cut: bool
+    same_crs: bool
+    crs: str
+    unit: str
+    metres: float
+    geographic: bool
+    limits: tuple[float, float, float, float] | None
+
+    @property
+    def spool_schema(self) -> Any:
+        """Candidates on their way: the columns of a data file, the geometry, and the canonical key bytes."""
+        return self.layout.row_schema.append(pa.field(KEY, pa.binary()))
+
+    @property
+    def deciding_layout(self) -> Layout:
+        """The layout in which a row is compared with the published one."""
+        return self.old_layout or self.stored_layout
+
+    def layout_with(self, extent: tuple[float, float, float, float] | None) -> FileLayout:
+        """The file layout with the bounds of the Hilbert order: the last version's, or on a first one those of all rows."""
+        if self.bounds is not None or extent is None:
+            return self.layout
+        return replace(self.layout, bounds=extent)
+
+    def cast_steps(self, faulty: npt.NDArray[np.bool_], faults: Sequence[RowFaults] = ()) -> Steps:
+        """The lineage of the cast: one event a feature. It knows no geometry, so that both CRS are the contract's."""
+        n = len(faulty)
+        verdict = np.where(faulty, REJECT, PASS).astype(np.uint8)
+        why = reasons(faults, n, severity="error")
+        told = pa.compute.if_else(pa.array(faulty), pa.compute.coalesce(why, pa.scalar("a value does not fit the agreed type")),
+                                  pa.scalar(None, pa.string()))
+        return Steps("attr_cast", "CAST", verdict, told, self.crs, self.crs, tool_version=f"pyarrow {pa.__version__}")
+
+    def other_geometries(self, batch: Any) -> tuple[Any, list[RowFaults]]:
+        """The batch with its second geometries in canonical form, each in the CRS and on the grid that its field promises."""
+        faults: list[RowFaults] = []
+        for name, operation in self.other_operations:
+            field = self.contract.field(name)
+            if field is None:
+                continue
+            place = batch.schema.names.index(name)
+            wkb = batch.column(place)
+            failed = np.zeros(batch.num_rows, bool)
+            if not operation.is_identity:
+                wkb, failed = crs_stage.apply_operation(wkb, operation)
+            stored, flags = kernel.canonical(wkb, _field_grid(field, self.contract), Shape("any", self.contract.geometry.dimensions))
+            bad = np.flatnonzero(failed | ((flags & _UNFIT) != 0))
+            if len(bad):
+                faults.append(RowFaults("geometry", name, "ordinate", "error", "a geometry that the grid can hold", bad,
+                                        pa.array(["cannot be stored"] * len(bad)), "have the producer repair the geometry"))
+            batch = batch.set_column(place, batch.schema.field(place), stored.cast(pa.binary()))
+        return batch, faults
+
+    def key_record(self) -> dict[str, Any]:
+        """The key rule as it stands in every manifest."""
+        types = {each.target: str(each.kind) for each in self.cast.columns}
+        return {"columns": list(self.key_columns), "types": [types.get(name, "string") for name in self.key_columns], "derive": None}
+
+    def source_record(self) -> dict[str, Any]:
+        """What was read and what was asserted about it, for the record and the lineage."""
+        found: Delivery = self.source.delivery
+        spec = self.publication.source
+        return {
+            "path": found.path, "driver": found.driver, "layer": found.layer, "encoding": found.encoding,
+            "crs": self.operation.source if self.operation is not None else None, "crs_note": found.geometry.note if found.geometry else None,
+            "asserted": {name: value for name, value in (("crs", spec.crs), ("encoding", spec.encoding)) if value is not None},
+            "operation": self.processing["operation"],
+        }
+
+
+_UNFIT = 1 | 2 | 4  # collapsed, unreadable, bad ordinate
+
+
+def prepare(publication: Publication, head: Current | None) -> Prepared:
+    """Settle everything that needs no row.
+
+    Raises:
+        UsageError: the contract is missing or broken, or does not follow from the published one.
+        SourceError: the delivery cannot be opened.
+        MissingError: a PROJ grid is missing.
+    """
+    contract = read_contract(publication.contract)
+    new_contract = _follows(contract, publication, head)
+    source = open_source(publication.source)
+    delivery = source.delivery
+    rule = publication.partition
+    key_columns = publication.key.columns
+    cast = plan_cast(contract, delivery, dict(publication.columns), key_columns, rule.column if rule.by == "column" else None,
+                     publication.extra_columns)
+    cast = cast.settle(source.batches()) if cast.suspects else cast
+    findings = [*delivery.findings, *cast.findings, *crs_stage.check_crs(contract, delivery)]
+    findings += _key_types(cast, key_columns)
+    unreadable = any(each.severity == "error" and (each.surface == "crs" or each.rule in ("missing", "key_type") and each.field in
+                     (*key_columns, contract.geometry_name)) for each in findings)
+    operation: Operation | None = None
+    others: list[tuple[str, Operation]] = []
+    if not unreadable and delivery.geometry is not None:
+        crs_stage.use_grids(publication.crs.grids)
+        for name, column, field in _geometries(contract, delivery, cast):
+            chosen = crs_stage.operation_for(contract, column, publication.crs, field=field)
+            if isinstance(chosen, Finding):
+                findings.append(chosen)
+                unreadable = True
+            elif field is None:
+                operation = chosen
+            else:
+                others.append((name, chosen))
+    return _assemble(publication, head, contract, new_contract, source, cast, operation, tuple(others), findings, unreadable=unreadable)
+
+
+def _geometries(contract: Contract, delivery: Delivery, cast: CastPlan) -> list[tuple[str, GeometryColumn, Field | None]]:
+    """The delivered geometry columns that are published: name, description, and the contract's field for a second one."""
+    found: list[tuple[str, GeometryColumn, Field | None]] = []
+    if delivery.geometry is not None:
+        found.append((contract.geometry_name, delivery.geometry, None))
+    columns = {each.name: each for each in delivery.other_geometries}
+    places = {each.target: each.place for each in cast.columns}
+    for field in contract.schema_fields:
+        place = places.get(field.name)
+        if field.type.kind == "geometry" and place is not None and delivery.schema.field(place).name in columns:
+            found.append((field.name, columns[delivery.schema.field(place).name], field))
+    return found
+
+
+def _follows(contract: Contract, publication: Publication, head: Current | None) -> bool:
+    """Whether the contract is another than the published one; refuses what cannot follow from it."""
+    if head is None:
+        return True
+    last = head.manifest
+    if contract.digest == last.contract_sha256:
+        changed = False
+    elif str(contract.contract_version) == last.contract_version:
+        raise UsageError(f"{publication.contract} differs from the contract {last.contract_version} that v{last.version} was published under, "
+                         "but has the same contract_version", field="contract_version", hint="raise the stamp: PATCH for words, MINOR or MAJOR for clauses")
+    elif contract.contract_version.major != Stamp.parse(last.contract_version).major:
+        raise UsageError(f"contract {contract.contract_version} is another MAJOR than {last.contract_version}, which is published here",
+                         field="contract_version", hint="give the new major its own destination; the old one stays live beside it")
+    else:
+        changed = True
+    if tuple(last.key["columns"]) != publication.key.columns:
+        raise UsageError(f"the key is {', '.join(publication.key.columns)}, the published one is {', '.join(last.key['columns'])}", field="key",
+                         hint="keep the key; a migration of keys is not in this version")
+    rule = publication.partition
+    before = last.partitioning
+    if before["by"] != rule.by or (rule.by == "column" and before.get("column") != rule.column):
+        raise UsageError(f"partition is by {rule.by} {rule.column or ''}, the published dataset by {before['by']} {before.get('column') or ''}".rstrip(),
+                         field="partition", hint="keep the scheme; changing it (resort --partition) is not in this version")
+    return changed
+
+
+def _key_types(cast: CastPlan, key_columns: tuple[str, ...]) -> list[Finding]:
+    wrong = [each for each in cast.columns if each.target in key_columns and each.kind.kind in ("number", "binary", "geometry", "list", "struct")]
+    return [
+        Finding("schema", each.target, "key_type", "error", "a key of text, integer, date or boolean type", f"{each.target} is {each.kind}", 1,
+                remedy="give the key an exact type in the contract: integer for 12.0, string for codes")
+        for each in wrong
+    ]
+
+
+def _assemble(
+    publication: Publication, head: Current | None, contract: Contract, new_contract: bool, source: Source, cast: CastPlan, operation: Operation | None,
+    others: tuple[tuple[str, Operation], ...], findings: list[Finding], *, unreadable: bool,
+) -> Prepared:
+    delivery, rule, last = source.delivery, publication.partition, head.manifest if head else None
+    target = CRS.from_epsg(contract.crs_epsg)
+    grid = Grid(contract.coordinate_precision, contract.geometry.z_precision, contract.geometry.m_precision)
+    same_crs = operation is None or operation.is_identity
+    delivered = grid
+    if operation is not None and not operation.is_identity:
+        delivered = Grid(source_precision(contract, operation), contract.geometry.z_precision, contract.geometry.m_precision)
+    domain = {
+        "layout": LAYOUT, "crs": f"EPSG:{contract.crs_epsg}", "precision": grid.precision, "z_precision": grid.z_precision,
+        "m_precision": grid.m_precision, "dimensions": contract.geometry.dimensions, "direction": contract.geometry.direction,
+        "edges": contract.geometry.edges, "epoch": delivery.geometry.epoch if delivery.geometry else None,
+    }
+    processing = {
+        "source_domain": {"layout": LAYOUT, "crs": operation.source if operation is not None else None, "precision": delivered.precision,
+                          "z_precision": delivered.z_precision, "m_precision": delivered.m_precision},
+        "rules_hash": rules_hash(contract), "rule_version": RULE_VERSION, "layout": LAYOUT,
+        "operation": operation.to_json() if operation is not None else None,
+    }
+    stored = layout_of_contract(contract, publication.key.columns)
+    old = None
+    if last is not None and any(last.domain.get(name) != domain[name] for name in ("precision", "z_precision", "m_precision", "dimensions", "direction")):
+        was = last.domain
+        old = replace(stored, grid=Grid(was["precision"], was["z_precision"], was["m_precision"]),
+                      shape=replace(stored.shape, dimensions=was["dimensions"], direction=was["direction"]))
+    partitions, tree, bounds = _partitions(publication, last)
+    kinds = {each.target: field.type for each, field in zip(cast.columns, cast.schema, strict=True)}
+    bounds_now = bounds or (0.0, 0.0, 1.0, 1.0)
+    layout = layout_of(contract, tuple((name, kinds[name]) for name in publication.key.columns), bounds=bounds_now, epoch=domain["epoch"],
+                       target_rows=publication.files.target_rows, row_group_rows=publication.files.row_group_rows)
+    unit = target.axis_info[0].unit_name
+    geographic = bool(target.is_geographic)
+    return Prepared(
+        publication=publication, contract=contract, contract_body=body(contract), new_contract=new_contract, source=source, cast=cast,
+        operation=operation, other_operations=others, findings=tuple(findings), unreadable=unreadable, geometry=contract.geometry_name,
+        delivered_geometry=delivery.geometry.name if delivery.geometry else None,
+        delivered_edges=delivery.geometry.edges if delivery.geometry else None, key_columns=publication.key.columns,
+        partition_column=(PARTITION_COLUMN if PARTITION_COLUMN in cast.schema.names else rule.column) if rule.by == "column" else None,
+        partitions=partitions, tree=tree, bounds=bounds, layout=layout, stored_layout=stored, source_layout=replace(stored, grid=delivered),
+        old_layout=old, domain=domain, processing=processing, short_cut=last is not None and last.processing == processing, same_crs=same_crs,
+        crs=f"EPSG:{contract.crs_epsg}", unit="m" if unit == "metre" else unit, metres=111_320.0 if geographic else target.axis_info[0].unit_conversion_factor,
+        geographic=geographic, limits=DEGREES if geographic else None,
+    )
+
+
+def source_precision(contract: Contract, operation: Operation) -> int:
+    """Decimals of the source digest's grid, in units of the delivered CRS (spec: not above 1/100 of the contract's grid on the ground)."""
+    return source_grid(contract.coordinate_precision, _metres(CRS.from_epsg(contract.crs_epsg)), _metres(CRS.from_user_input(operation.source)),
+                       crs_stage.largest_ordinate(operation.source))
+
+
+def _metres(crs: CRS) -> float:
+    return 111_320.0 if crs.is_geographic else crs.axis_info[0].unit_conversion_factor
+
+
+def _field_grid(field: Field, contract: Contract) -> Grid:
+    precision = field.coordinate_precision if field.coordinate_precision is not None else contract.coordinate_precision
+    return Grid(precision, contract.geometry.z_precision, contract.geometry.m_precision)
+
+
+def _partitions(publication: Publication, last: Any) -> tuple[Partitions, Tree | None, tuple[float, float, float, float] | None]:
+    rule = publication.partition
+    if last is None:
+        return Partitions(rule.column if rule.by == "column" else None), None, None
+    state = last.partitioning
+    bounds = tuple(state["bounds"])
+    if rule.by == "column":
+        return Partitions(rule.column, state["values"].items()), None, bounds
+    return Partitions(None), tree_from_json(state["tree"]) if rule.by == "kdtree" else None, bounds

@@ -1,0 +1,299 @@
+"""Pass 2, candidates: transform -> snap -> gate.feature -> digest -> class, against the published rows of touched partitions.
+
+Not here: every row (`receive`), the verdict on the change (`line`), writing (`rewrite`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from merestone.change import classes
+from merestone.change.classes import Before, Comparison, classify, compare
+from merestone.dataset.known import Halves, find, halves, sort_by_hash
+from merestone.dataset.manifest import DataFile
+from merestone.dataset.rows import read_rows
+from merestone.errors import CorruptError
+from merestone.gate import feature as gate_feature
+from merestone.gate.findings import FindingTally, findings_table, rejected
+from merestone.geometry import kernel
+from merestone.identity import key as keys
+from merestone.identity.digest import digest_batch
+from merestone.normalise import crs as crs_stage
+from merestone.normalise.derive import with_derived
+from merestone.normalise.snap import snap
+from merestone.outcome import RowFaults, Steps
+from merestone.publish.spool import Spool, bucket_plan, shuffle
+from merestone.run.engine import run_units
+from merestone.run.prepare import KEY, Prepared
+from merestone.run.receive import Candidates, rejects_table
+from merestone.storage.port import Store
+
+DELIVERED = "__delivered"
+BUCKET_BYTES = 32 << 20  # what is held of candidates at a time, per worker
+
+
+@dataclass(frozen=True, slots=True)
+class _Row2:
+    batch: Any
+    digest: Halves
+    deciding: Halves
+    centre: npt.NDArray[np.float64]
+    extent: npt.NDArray[np.float64]
+    rejected: npt.NDArray[np.bool_]
+    faults: list[RowFaults]
+    steps: list[Steps]
+    ids: Any
+    bounds: npt.NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Processed:
+    """Candidates in the form in which they would be stored; arrays as long as the spool.
+
+    digest: uint64 (n, 2), what would be stored. deciding: the same in the domain of the last version. centre: float64 (n, 2), of the box of
+    the stored geometry, NaN where there is none. extent: xmin, ymin, xmax, ymax of all of them.
+    """
+
+    spool: Spool
+    digest: Halves
+    deciding: Halves
+    centre: npt.NDArray[np.float64]
+    rejected: npt.NDArray[np.bool_]
+    extent: tuple[float, float, float, float] | None
+    tally: FindingTally
+    rejects: list[Any]
+    findings: list[Any]
+
+
+def process(
+    prepared: Prepared, candidates: Candidates, before: Before, folder: str, *, workers: int,
+    events: Callable[[int, Any, list[Steps]], None],
+) -> Processed:
+    """Bring every candidate into the contract's form and judge it by itself.
+
+    Args:
+        prepared: settings and values of the run.
+        candidates: from pass 1.
+        before: the index rows of the candidates.
+        folder: the scratch folder.
+        workers: how many batches at a time.
+        events: called with (batch number, feature ids, steps) for each batch, in order: the lineage of what the stages did.
+    """
+    spool = Spool(folder, "processed", prepared.spool_schema.append(pa.field(DELIVERED, pa.binary())))
+    size, known = len(candidates), candidates.slot >= 0
+    out = Processed(spool, np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.uint64), np.full((size, 2), np.nan), np.zeros(size, bool),
+                    None, FindingTally(), [], [])
+    extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
+
+    def units() -> Iterator[tuple[Any, slice]]:
+        at = 0
+        for batch in candidates.spool.batches():
+            yield batch, slice(at, at + batch.num_rows)
+            at += batch.num_rows
+
+    def task(unit: tuple[Any, slice]) -> _Row2:
+        batch, here = unit
+        return _process(prepared, batch, candidates.faulty[here], before.digest[here], known[here])
+
+    at = 0
+    for number, one in enumerate(run_units(task, units(), workers=workers)):
+        here = slice(at, at + one.batch.num_rows)
+        at = here.stop
+        spool.write(one.batch)
+        out.digest[here], out.deciding[here] = one.digest, one.deciding
+        out.centre[here], out.rejected[here] = one.centre, one.rejected
+        extent[:2], extent[2:] = np.minimum(extent[:2], one.extent[:2]), np.maximum(extent[2:], one.extent[2:])
+        if one.faults:
+            rows = candidates.row[here]
+            out.tally.add(one.faults, rows=rows, ids=one.ids, bounds=one.bounds)
+            out.rejects.append(rejects_table(one.faults, rows, one.ids, one.batch, one.batch.column(prepared.geometry)))
+            held = one.rejected & known[here] & (prepared.publication.rejects.published == "hold")
+            out.findings.append(findings_table(one.faults, rows=rows, ids=one.ids, keys=one.batch.column(KEY), held=held))
+        events(number, one.ids, one.steps)
+    spool.close()
+    if np.isfinite(extent).all():
+        out.extent = (float(extent[0]), float(extent[1]), float(extent[2]), float(extent[3]))
+    return out
+
+
+def _process(prepared: Prepared, batch: Any, faulty: npt.NDArray[np.bool_], old: Halves, known: npt.NDArray[np.bool_]) -> _Row2:
+    contract, n = prepared.contract, batch.num_rows
+    ids = keys.feature_ids(batch, prepared.key_columns)
+    place = batch.schema.names.index(prepared.geometry)
+    wkb = batch.column(place)
+    steps = [prepared.cast_steps(faulty)]
+    delivered_scan = kernel.scan(wkb)
+    moved, transform_faults, failed = wkb, [], np.zeros(n, bool)
+    if prepared.operation is not None and not prepared.operation.is_identity:
+        moved, failed = crs_stage.apply_operation(wkb, prepared.operation)
+        transform_faults = crs_stage.no_transform_faults(prepared.operation, failed, wkb, contract.geometry_name)
+        steps.append(crs_stage.transform_steps(prepared.operation, failed, n))
+    stored, snap_faults, snap_steps = snap(moved, contract)
+    steps.append(snap_steps)
+    batch = batch.set_column(place, batch.schema.field(place), stored)
+    batch, other_faults = prepared.other_geometries(batch)
+    batch = with_derived(batch, contract, prepared.geometry)
+    stored_scan = kernel.scan(stored)
+    skip = failed | rejected(snap_faults, n)
+    row_faults = gate_feature.check_rows(batch, contract, delivered=delivered_scan, stored=stored_scan, canonical=stored, limits=prepared.limits,
+                                         skip=skip)
+    steps.append(gate_feature.steps(row_faults, n, crs=prepared.crs))
+    faults = [*transform_faults, *snap_faults, *other_faults, *row_faults]
+    digest = halves(digest_batch(batch, prepared.stored_layout, prepared.geometry))
+    deciding = digest if prepared.old_layout is None else halves(digest_batch(batch, prepared.old_layout, prepared.geometry))
+    # The form before rounding is wanted only where a published row may turn out to be within noise of it.
+    near = known & (deciding != old).any(axis=1)
+    batch = batch.append_column(DELIVERED, pa.compute.if_else(pa.array(near), moved, pa.scalar(None, pa.binary())))
+    centre = (stored_scan.bounds[:, :2] + stored_scan.bounds[:, 2:]) / 2
+    good = ~(faulty | rejected(faults, n)) & ~np.isnan(stored_scan.bounds[:, 0])
+    low = stored_scan.bounds[good]
+    extent = np.concatenate([low[:, :2].min(axis=0), low[:, 2:].max(axis=0)]) if len(low) else np.array([np.inf, np.inf, -np.inf, -np.inf])
+    return _Row2(batch, digest, deciding, centre, extent, faulty | rejected(faults, n), faults, steps, ids, stored_scan.bounds)
+
+
+@dataclass(slots=True)
+class Settled:
+    """The classes of all candidates and the rows that will be written.
+
+    codes: int16 (n,). reversed, attributes, geometry: bool (n,). move: float64 (n,), NaN where not measured. fields: attribute names, each
+    with candidate rows in which it changed. ready: one spool a bucket, of stored rows with their key bytes and partition code; bucket_of:
+    int32, partition code to bucket. blanks: candidate rows that differ only in blanks at the end of text. column_changes: attribute to count.
+    """
+
+    codes: npt.NDArray[np.int16]
+    reversed: npt.NDArray[np.bool_]
+    attributes: npt.NDArray[np.bool_]
+    geometry: npt.NDArray[np.bool_]
+    move: npt.NDArray[np.float64]
+    fields: list[tuple[str, npt.NDArray[np.int64]]] = field(default_factory=list)
+    ready: list[Spool] = field(default_factory=list)
+    bucket_of: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    blanks: list[int] = field(default_factory=list)
+    column_changes: dict[str, int] = field(default_factory=dict)
+    sample: list[tuple[Any, Any]] = field(default_factory=list)
+
+
+ROW, CODE = "__row", "__partition"
+
+
+def settle(
+    prepared: Prepared, store: Store, files: tuple[DataFile, ...], names: list[str], candidates: Candidates, processed: Processed,
+    before: Before, partition: npt.NDArray[np.int32], folder: str, *, hold: bool,
+) -> Settled:
+    """Give each candidate its class; compare those whose digests differ with their published rows; collect the rows to write.
+
+    Raises:
+        CorruptError: a published file is damaged, or lacks a feature that the index says it holds.
+    """
+    known = candidates.slot >= 0
+    codes = classify(
+        known=known, rejected=processed.rejected, trusted=candidates.trusted, source_equal=(candidates.source == before.source).all(axis=1),
+        digest=processed.digest, deciding=processed.deciding, before=before, partition=partition, hold=hold,
+    )
+    n = len(codes)
+    out = Settled(codes, np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
+    wanted = np.isin(codes, (classes.ADDED, classes.MOVED, classes.REPROCESSED, classes.DIFFERS))
+    counts = np.bincount(partition[wanted], minlength=len(names)) if wanted.any() else np.zeros(len(names), np.int64)
+    per_row = processed.spool.bytes / max(processed.spool.rows, 1) + 16
+    out.bucket_of = bucket_plan(counts, per_row, BUCKET_BYTES)
+    buckets = int(out.bucket_of.max()) + 1 if len(out.bucket_of) else 0
+    bucket = np.where(wanted, out.bucket_of[np.maximum(partition, 0)] if len(out.bucket_of) else -1, -1).astype(np.int32)
+    if not wanted.any():
+        return out
+    spools = shuffle(processed.spool, folder, "bucket", bucket, buckets,
+                     {ROW: pa.array(np.arange(n, dtype=np.int64)), CODE: pa.array(partition)})
+    processed.spool.drop()
+    by_name: dict[str, list[DataFile]] = {}
+    for file in files:
+        by_name.setdefault(file.partition, []).append(file)
+    # A trusted row whose digest is not the published one was suppressed before: what moves is the published value.
+    replace = (codes == classes.MOVED) & (processed.digest != before.digest).any(axis=1)
+    look = (codes == classes.DIFFERS) | replace
+    for number, spool in enumerate(spools):
+        rows = np.asarray(spool.table().column(ROW)) if spool.rows and look.any() else np.zeros(0, np.int64)
+        if not look[rows].any():
+            out.ready.append(spool)
+            continue
+        out.ready.append(_settle_bucket(prepared, store, by_name, names, spool, before, partition, look, candidates, out, folder, number))
+        spool.drop()
+    return out
+
+
+def _settle_bucket(
+    prepared: Prepared, store: Store, files: dict[str, list[DataFile]], names: list[str], spool: Spool, before: Before,
+    partition: npt.NDArray[np.int32], look: npt.NDArray[np.bool_], candidates: Candidates, out: Settled, folder: str, number: int,
+) -> Spool:
+    table = spool.table().combine_chunks()
+    rows = np.asarray(table.column(ROW))
+    at = np.flatnonzero(look[rows])
+    published = _published(prepared, store, files, names, candidates.hash[rows[at]], before.partition[rows[at]])
+    differs = out.codes[rows[at]] == classes.DIFFERS
+    pick = pa.array(at[differs])
+    after, then = table.take(pick), published.filter(pa.array(differs))
+    columns = prepared.layout.row_schema.names
+    found = compare(after.select(columns), then, prepared.contract, prepared.deciding_layout, prepared.geometry,
+                    after.column(DELIVERED).combine_chunks())
+    mine = rows[at[differs]]
+    _note(out, mine, found, partition, before)
+    if len(out.sample) < 8:
+        out.sample.append((after.select([prepared.geometry]).slice(0, 1000), then.select([prepared.geometry]).slice(0, 1000)))
+    # Suppressed rows stay as published: they are written only where their place is another.
+    swap = np.zeros(len(at), bool)
+    swap[~differs] = True
+    swap[np.flatnonzero(differs)[found.suppressed]] = True
+    source = np.arange(table.num_rows)
+    source[at[swap]] = table.num_rows + np.flatnonzero(swap)
+    stored = pa.concat_tables([table.select(columns), published.select(columns)]).take(pa.array(source))
+    keep = ~np.isin(out.codes[rows], (classes.SUPPRESSED,))
+    whole = stored.append_column(KEY, table.column(KEY)).append_column(ROW, table.column(ROW)).append_column(CODE, table.column(CODE))
+    ready = Spool(folder, f"ready-{number}", whole.schema)
+    for batch in whole.filter(pa.array(keep)).combine_chunks().to_batches():
+        ready.write(batch)
+    ready.close()
+    return ready
+
+
+def _note(out: Settled, rows: npt.NDArray[np.int64], found: Comparison, partition: npt.NDArray[np.int32], before: Before) -> None:
+    quiet = found.suppressed
+    elsewhere = partition[rows] != before.partition[rows]
+    out.codes[rows] = np.where(quiet, np.where(elsewhere, classes.MOVED, classes.SUPPRESSED), classes.CHANGED)
+    loud = rows[~quiet]
+    out.reversed[loud] = found.reversed[~quiet]
+    out.attributes[loud] = found.attributes[~quiet]
+    out.geometry[loud] = found.geometry[~quiet]
+    out.move[loud] = found.move[~quiet]
+    out.blanks.extend(rows[found.blanks & ~quiet].tolist())
+    for name, differs in found.fields:
+        mine = rows[differs & ~quiet]
+        if len(mine):
+            out.column_changes[name] = out.column_changes.get(name, 0) + len(mine)
+            out.fields.append((name, mine))
+
+
+def _published(
+    prepared: Prepared, store: Store, files: dict[str, list[DataFile]], names: list[str], hashes: Halves, partition: npt.NDArray[np.int32]
+) -> Any:
+    """The published rows of some keys, in the order asked for, from the partitions that the index names."""
+    schema = prepared.layout.row_schema
+    parts, places = [], []
+    for code in np.unique(partition):
+        here = np.flatnonzero(partition == code)
+        rows = read_rows(store, files.get(names[code], []), schema).combine_chunks()
+        canonical, _ = keys.key_bytes(rows, prepared.key_columns)
+        there = halves(kernel.blake2b16(canonical))
+        order = sort_by_hash(there)
+        at = find(there[order], hashes[here])
+        if (at < 0).any():
+            raise CorruptError(f"partition {names[code] or 'data'} lacks {int((at < 0).sum())} features that the index says it holds",
+                               field=names[code], hint="run merestone verify DATASET; restore the file, or roll back")
+        parts.append(rows.take(pa.array(order[at])))
+        places.append(here)
+    table = pa.concat_tables(parts) if parts else schema.empty_table()
+    back = np.argsort(np.concatenate(places)) if places else np.zeros(0, np.int64)
+    return table.take(pa.array(back))

@@ -1,0 +1,249 @@
+"""Pass 1, every row: source -> cast -> key, source digest, partition -> probe -> measures; candidates to a scratch spool.
+
+Not here: the verdict on the delivery (`line`), what happens to candidates (`process`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.change.probe import Probe
+from merestone.dataset.known import Halves, Known, Sum, halves
+from merestone.dataset.partition import Partitions
+from merestone.gate import delivery as gate_delivery
+from merestone.gate.findings import FindingTally, reasons, rejected
+from merestone.geometry import kernel
+from merestone.identity import key as keys
+from merestone.identity.digest import digest_batch
+from merestone.normalise.cast import PARTITION_COLUMN, cast_batch
+from merestone.outcome import SAMPLES, Finding, RowFaults
+from merestone.publish.files import REJECTS_SCHEMA
+from merestone.publish.spool import Spool
+from merestone.run.engine import run_units
+from merestone.run.prepare import KEY, Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class _Row1:
+    """One batch after the part of pass 1 that needs no memory of other batches."""
+
+    first_row: int
+    raw: Any
+    batch: Any
+    faults: list[RowFaults]
+    faulty: npt.NDArray[np.bool_]
+    keys: Any
+    ids: Any
+    null_keys: npt.NDArray[np.bool_]
+    hashes: Halves
+    source: Halves
+    values: Any
+    scan: kernel.Scan
+    decimals: npt.NDArray[np.int64] | None
+
+
+@dataclass(slots=True)
+class Candidates:
+    """The rows that go on, in columns of the same length as the spool.
+
+    row: int64, from 1. hash, source: uint64 (n, 2). slot: int64, the row in `Known` or -1. trusted: the probe knows the source digest, only
+    the place differs. faulty: refused at cast. partition: int32, code of a column's value, -1 under other schemes.
+    """
+
+    spool: Spool
+    row: npt.NDArray[np.int64]
+    hash: Halves
+    source: Halves
+    slot: npt.NDArray[np.int64]
+    trusted: npt.NDArray[np.bool_]
+    faulty: npt.NDArray[np.bool_]
+    partition: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(slots=True)
+class Received:
+    """What pass 1 found out about a delivery."""
+
+    rows: int
+    unchanged: int
+    removed: npt.NDArray[np.int64]  # slots in Known
+    candidates: Candidates
+    tally: FindingTally
+    findings: tuple[Finding, ...]
+    set_digest: str
+    rejects: list[Any] = field(default_factory=list)  # tables of REJECTS_SCHEMA
+    newest: Any = None
+
+
+def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> Received:
+    """Read the delivery once.
+
+    Raises:
+        SourceError: it breaks off or cannot be decoded.
+    """
+    probe, partitions = Probe(known, short_cut=prepared.short_cut), prepared.partitions
+    spool = Spool(folder, "candidates", prepared.spool_schema)
+    total, tally, rejects = Sum(), FindingTally(), []
+    columns: dict[str, list[Any]] = {name: [] for name in ("row", "hash", "source", "slot", "trusted", "faulty", "partition")}
+    null_rows: list[npt.NDArray[np.int64]] = []
+    histogram = np.zeros((2, 17), np.int64)
+    dropped_z = dropped_m = rows = 0
+    newest: Any = None
+    for one in run_units(lambda unit: _look(prepared, *unit), _numbered(prepared), workers=workers):
+        n = one.batch.num_rows
+        number = np.arange(one.first_row, one.first_row + n, dtype=np.int64)
+        rows += n
+        if one.faults:
+            tally.add(one.faults, rows=number, ids=one.ids, bounds=one.scan.bounds if prepared.same_crs else None)
+            rejects.append(rejects_table(one.faults, number, one.ids, one.raw, one.raw.column(prepared.delivered_geometry)
+                                         if prepared.delivered_geometry else pa.nulls(n, pa.binary())))
+        if one.decimals is not None:
+            histogram += one.decimals
+        dropped_z += int(one.scan.has_z.sum())
+        dropped_m += int(one.scan.has_m.sum())
+        newest = _newest(newest, one.batch, prepared.contract.freshness_from)
+        if one.null_keys.any():
+            null_rows.append(number[one.null_keys])
+        keyed = np.flatnonzero(~one.null_keys)
+        partition = partitions_of(partitions, one.values) if one.values is not None else None
+        hit = probe.batch(one.hashes[keyed], one.source[keyed], partition[keyed] if partition is not None else None, one.faulty[keyed])
+        total.add(one.hashes[keyed], one.source[keyed])
+        go_on = keyed[hit.candidate]
+        if len(go_on):
+            spool.write(_spooled(one, prepared).take(pa.array(go_on)))
+        columns["row"].append(number[go_on])
+        columns["hash"].append(one.hashes[go_on])
+        columns["source"].append(one.source[go_on])
+        columns["slot"].append(hit.slot[hit.candidate])
+        columns["trusted"].append((hit.same & hit.moved)[hit.candidate])
+        columns["faulty"].append(one.faulty[go_on])
+        columns["partition"].append(partition[go_on] if partition is not None else np.full(len(go_on), -1, np.int32))
+    spool.close()
+    candidates = Candidates(spool, *(_joined(columns[name], name) for name in columns))
+    findings = [*_key_findings(prepared, null_rows, probe.repeated()), *prepared.source.late_findings()]
+    if prepared.same_crs and histogram.any():
+        findings.append(gate_delivery.precision(prepared.contract, histogram))
+    findings.append(_dropped(prepared, dropped_z, dropped_m))
+    return Received(rows, probe.unchanged, probe.removed(), candidates, tally, tuple(each for each in findings if each is not None), str(total),
+                    rejects, newest)
+
+
+def _numbered(prepared: Prepared) -> Iterator[tuple[int, Any]]:
+    row = 1
+    for batch in prepared.source.batches():
+        yield row, batch
+        row += batch.num_rows
+
+
+def _look(prepared: Prepared, first_row: int, raw: Any) -> _Row1:
+    batch, faults = cast_batch(raw, prepared.cast)
+    n = batch.num_rows
+    canonical, null = keys.key_bytes(batch, prepared.key_columns)
+    wkb = batch.column(prepared.geometry)
+    scan = kernel.scan(wkb)
+    source = halves(digest_batch(batch, prepared.source_layout, prepared.geometry))
+    values = batch.column(PARTITION_COLUMN if PARTITION_COLUMN in batch.schema.names else prepared.partition_column) if prepared.partition_column else None
+    return _Row1(
+        first_row, raw, batch, faults, rejected(faults, n), canonical, keys.feature_ids(batch, prepared.key_columns), null,
+        halves(kernel.blake2b16(canonical)), source, values, scan, kernel.decimals(wkb) if prepared.same_crs else None,
+    )
+
+
+def _spooled(one: _Row1, prepared: Prepared) -> Any:
+    names = [name for name in prepared.spool_schema.names if name != KEY]
+    return pa.RecordBatch.from_arrays([*(one.batch.column(name) for name in names), one.keys], schema=prepared.spool_schema)
+
+
+def partitions_of(partitions: Partitions, values: Any) -> npt.NDArray[np.int32]:
+    """The code of each row's partition value; values compare as text (NFC)."""
+    if pa.types.is_floating(values.type):
+        raise TypeError("a partition column of floats is refused before any row is read")
+    text = values if pa.types.is_string(values.type) else values.cast(pa.string())
+    encoded = pc.utf8_normalize(text, form="NFC").dictionary_encode(null_encoding="encode")
+    codes = partitions.of_values(encoded.dictionary.to_pylist())
+    return codes[np.asarray(encoded.indices)] if len(codes) else np.zeros(0, np.int32)
+
+
+def _joined(parts: list[Any], name: str) -> Any:
+    if parts:
+        return np.concatenate(parts)
+    wide = np.zeros((0, 2), np.uint64)
+    empty = {"hash": wide, "source": wide, "trusted": np.zeros(0, bool), "faulty": np.zeros(0, bool), "partition": np.zeros(0, np.int32)}
+    return empty.get(name, np.zeros(0, np.int64))
+
+
+def rejects_table(faults: list[RowFaults], number: npt.NDArray[np.int64], ids: Any, rows: Any, geometry: Any) -> Any:
+    """Rows that a rule refused, as delivered: one line a row and fault (pyarrow.Table of REJECTS_SCHEMA)."""
+    parts = []
+    attributes = rows.select([name for name in rows.schema.names if not pa.types.is_binary(rows.schema.field(name).type) and name != KEY])
+    why = reasons(faults, len(number), severity="error")
+    for each in faults:
+        if each.severity != "error" or not len(each.rows):
+            continue
+        at = pa.array(each.rows)
+        delivered = [json.dumps(row, ensure_ascii=False, default=str) for row in attributes.take(at).to_pylist()]
+        size = len(each.rows)
+        parts.append(pa.Table.from_arrays([
+            pa.array(number[each.rows]), ids.take(at), pa.repeat(pa.scalar(each.rule, pa.string()), size),
+            pa.repeat(pa.scalar(each.field, pa.string()), size), why.take(at), pa.array(delivered, pa.string()),
+            geometry.take(at).cast(pa.binary()),
+        ], schema=REJECTS_SCHEMA))
+    return pa.concat_tables(parts) if parts else REJECTS_SCHEMA.empty_table()
+
+
+def _newest(so_far: Any, batch: Any, name: str | None) -> Any:
+    if name is None or name == "delivered_at" or name not in batch.schema.names:
+        return so_far
+    here = pc.max(batch.column(name)).as_py()
+    return here if so_far is None or (here is not None and here > so_far) else so_far
+
+
+def _dropped(prepared: Prepared, with_z: int, with_m: int) -> Finding | None:
+    clause = prepared.contract.geometry.dimensions
+    names = [word for word, count in (("Z", with_z), ("M", with_m)) if count and word.lower() not in clause]
+    if not names:
+        return None
+    return Finding(
+        surface="geometry", field=prepared.contract.geometry_name, rule="z_dropped", severity="warning", expected=f"{clause} positions",
+        observed=f"{' and '.join(names)} in {max(with_z, with_m):,} rows, left out", count=max(with_z, with_m),
+        remedy=f"nothing, if {clause} is what consumers need; else promise `geometry: {{dimensions: xyz}}` (a MAJOR change)",
+    )
+
+
+def _key_findings(prepared: Prepared, null_rows: list[npt.NDArray[np.int64]], repeated: Halves) -> list[Finding | None]:
+    name = ", ".join(prepared.key_columns)
+    out: list[Finding | None] = []
+    if null_rows:
+        out.append(gate_delivery.null_keys(name, np.concatenate(null_rows)))
+    if len(repeated):
+        hashes, rows, texts = _rows_with(prepared, repeated)
+        groups = gate_delivery.equal_groups(hashes, rows)
+        out.append(gate_delivery.duplicate_keys(name, groups, texts))
+    return out
+
+
+def _rows_with(prepared: Prepared, wanted: Halves) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], list[str]]:
+    """Read the delivery again for the rows of some keys: their rows are not kept for the millions that have nothing to answer for."""
+    look_for = {bytes(each) for each in np.ascontiguousarray(wanted[: SAMPLES * 50].astype(">u8")).view("V16").ravel().tolist()}
+    hashes, rows, texts = [], [], []
+    for first, raw in _numbered(prepared):
+        batch, _ = cast_batch(raw, prepared.cast)
+        canonical, _ = keys.key_bytes(batch, prepared.key_columns)
+        here = halves(kernel.blake2b16(canonical))
+        packed = np.ascontiguousarray(here.astype(">u8")).view("V16").ravel()
+        at = np.flatnonzero(np.isin(packed, np.array(list(look_for), "V16")))
+        hashes.append(here[at, 0])
+        rows.append(at + first)
+        texts.extend(keys.feature_ids(batch, prepared.key_columns).take(pa.array(at)).to_pylist())
+    return np.concatenate(hashes), np.concatenate(rows), texts

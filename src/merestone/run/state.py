@@ -1,0 +1,146 @@
+"""One run on its way: what it was asked, what it has found so far, and the attempt that it holds.
+
+Not here: the order of the steps (`line`), how a run ends (`ending`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from merestone.dataset.current import Current
+from merestone.dataset.manifest import DataFile
+from merestone.dataset.record import read_records
+from merestone.errors import InternalError, UsageError
+from merestone.lineage.collector import LineageCollector
+from merestone.lineage.store import RunWriter
+from merestone.outcome import Steps
+from merestone.publish.commit import Attempt, begin
+from merestone.publish.records import write_up_abandoned
+from merestone.run import environment
+from merestone.run.prepare import Prepared
+from merestone.run.publication import Publication
+from merestone.run.receive import Received
+from merestone.storage.port import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How one run was called. `shown` is the publication file as it was typed."""
+
+    run_id: str | None = None
+    confirm: str | None = None
+    dry_run: bool = False
+    shown: str = ""
+
+
+@dataclass(slots=True)
+class Run:
+    """What one run gathers on its way. `folder` is its scratch folder, `nonce` tells its objects from those of any other process."""
+
+    publication: Publication
+    options: Options
+    store: Store
+    head: Current | None
+    folder: str
+    nonce: str
+    started: datetime
+    clock: float
+    stages: dict[str, float] = field(default_factory=dict)
+    attempt: Attempt | None = None
+    writer: RunWriter | None = None
+    collector: LineageCollector = field(default_factory=LineageCollector)
+    plan: list[str] = field(default_factory=list)
+    rejects: list[Any] = field(default_factory=list)
+    confirmations: list[dict[str, Any]] = field(default_factory=list)
+    prepared: Prepared | None = None
+    received: Received | None = None
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage for the run record."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.stages[name] = round(self.stages.get(name, 0.0) + time.perf_counter() - begun, 3)
+
+    @property
+    def terms(self) -> Prepared:
+        """What was settled before a row was read."""
+        if self.prepared is None:
+            raise InternalError("the run asks for its terms before it has prepared them")
+        return self.prepared
+
+    @property
+    def delivery(self) -> Received:
+        """What pass 1 found."""
+        if self.received is None:
+            raise InternalError("the run asks for its delivery before it was read")
+        return self.received
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The live files of the last version."""
+        return self.head.manifest.files if self.head else ()
+
+    @property
+    def parent_sha256(self) -> str | None:
+        """The checksum of the last version's manifest."""
+        return self.head.sha256 if self.head else None
+
+    @property
+    def parent_version(self) -> int | None:
+        """The last version's number."""
+        return self.head.manifest.version if self.head else None
+
+    @property
+    def run_id(self) -> str | None:
+        """The run, once the attempt has begun."""
+        return self.attempt.run_id if self.attempt is not None else None
+
+    def tell(self, batch: int, ids: Any, steps: Sequence[Steps]) -> None:
+        """Keep what stages did to the rows of a batch as lineage, in the scratch folder; a dry run keeps none."""
+        if self.writer is None or self.attempt is None:
+            return
+        self.collector.add_columns(
+            ids, steps, run_id=self.attempt.run_id, attempt=self.attempt.number, batch=batch, time=environment.now(),
+            audit_tag=self.publication.audit_tag, contract_version=str(self.terms.contract.contract_version),
+        )
+        self.writer.write(self.collector.drain())
+
+
+def begin_attempt(run: Run, delivery: str) -> None:
+    """Write up dead attempts and say that this one is running; a dry run writes nothing at all.
+
+    Raises:
+        UsageError: the run id was used for another delivery.
+        StoreError: the store cannot be written.
+    """
+    if run.options.dry_run:
+        return
+    run_id = run.options.run_id or derive_run_id(run.publication.name, run.parent_sha256, delivery)
+    write_up_abandoned(run.store, now=environment.stamp(environment.now()), by=run_id)
+    if run.options.run_id is not None:
+        _check_run_id(run, delivery)
+    run.attempt = begin(run.store, run_id=run_id, nonce=run.nonce, name=run.publication.name, started_utc=environment.stamp(run.started),
+                        parent=run.head, step=environment.fault_step())
+    run.writer = RunWriter(run.folder, run_id, run.attempt.number, run.nonce)
+
+
+def derive_run_id(name: str, parent: str | None, delivery: str) -> str:
+    """The id of the run that compares a delivery with a version of a dataset: the same question gets the same id."""
+    return blake2b("\x1f".join([name, parent or "", delivery]).encode(), digest_size=8).hexdigest()
+
+
+def _check_run_id(run: Run, delivery: str) -> None:
+    for record in read_records(run.store, run.options.run_id):
+        seen = record.delivery.get("set_digest")
+        if seen is not None and seen != delivery:
+            raise UsageError(f"run id {run.options.run_id} was used for another delivery", field="--run-id",
+                             hint="give each delivery its own --run-id, or leave it out: the id is then derived from the delivery")

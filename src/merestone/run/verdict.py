@@ -1,0 +1,200 @@
+"""The verdict on the change: classes counted, places given, guards asked, the plan made.
+
+Not here: the classes (`change.classes`, `process.settle`), writing (`version`).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from merestone.change import classes, guards
+from merestone.change.classes import Before
+from merestone.change.plan import Plan, plan
+from merestone.dataset.index import look_up
+from merestone.dataset.known import INDEX_SCHEMA, Halves, Known, halves
+from merestone.dataset.partition import Tree, build_tree, leaf_names, place
+from merestone.dataset.record import read_records
+from merestone.errors import InternalError
+from merestone.outcome import Finding
+from merestone.report.result import Changed, Counts, PublishResult
+from merestone.run import environment
+from merestone.run.ending import TOKEN_DAYS
+from merestone.run.evidence import evidence_of
+from merestone.run.late import late_findings
+from merestone.run.process import Processed, Settled, settle
+from merestone.run.rewrite import Labels
+from merestone.run.state import Run
+
+SAMPLE = 1 << 20  # positions that the kd-tree is drawn from, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the change is and what is to be done.
+
+    placed: int32, the new partition code of each candidate; names: the name of each code; tree: the kd-tree, if there is one. removed: the
+    index rows of the features that were not delivered. leaves: bool, candidates whose published row is not carried in its place.
+    stops: the guards that fired.
+    """
+
+    settled: Settled
+    placed: npt.NDArray[np.int32]
+    names: list[str]
+    tree: Tree | None
+    removed: Any
+    removed_rekeyed: npt.NDArray[np.bool_]
+    labels: Labels
+    leaves: npt.NDArray[np.bool_]
+    plan: Plan
+    features: int
+    result: PublishResult
+    stops: list[Finding]
+    nothing_to_do: bool
+
+
+def judge(run: Run, known: Known, processed: Processed, before: Before, findings: list[Finding]) -> Verdict:
+    """Class every candidate, count every row's fate, ask the guards and make the plan.
+
+    Raises:
+        CorruptError: a published file is damaged.
+        InternalError: the fates of the rows do not add up to what was delivered.
+    """
+    terms, received, publication = run.terms, run.delivery, run.publication
+    placed, tree = _place(run, processed, before)
+    names = terms.partitions.names()
+    settled = settle(terms, run.store, run.files, names, received.candidates, processed, before, placed, run.folder,
+                     hold=publication.rejects.published == "hold")
+    codes = settled.codes
+    removed = INDEX_SCHEMA.empty_table()
+    if run.head is not None and len(received.removed):
+        removed = look_up(run.store, run.head.manifest.index, known.position[received.removed])
+    added = codes == classes.ADDED
+    rekeyed_added, rekeyed_removed = classes.rekeyed(processed.digest[added], halves(removed.column("digest")))
+    labels = Labels(settled.reversed, settled.attributes, settled.geometry, np.zeros(len(codes), bool), settled.move, settled.fields)
+    labels.rekeyed[added] = rekeyed_added
+    counts = _counts(settled, removed.num_rows, int(rekeyed_added.sum()))
+    late = late_findings(received.candidates.spool, received.candidates.row, settled.blanks, added, removed, terms.key_columns)
+    result = _result(run, known, processed, settled, counts, [*findings, *late])
+    leaves = np.isin(codes, (classes.CHANGED, classes.MOVED, classes.REPROCESSED, classes.REMOVED))
+    stored = np.isin(codes, (classes.ADDED, classes.CHANGED, classes.MOVED, classes.REPROCESSED))
+    going = np.concatenate([before.partition[leaves], known.partition[received.removed]]).astype(np.int32)
+    quiet = not (counts.touched or counts.suppressed or counts.reprocessed)
+    return Verdict(
+        settled=settled, placed=placed, names=names, tree=tree, removed=removed, removed_rekeyed=rekeyed_removed, labels=labels, leaves=leaves,
+        plan=plan(run.files, names, placed[stored], going), features=len(known) + counts.added - counts.removed, result=result,
+        stops=_guards(run, known, processed, settled, before, counts, removed),
+        nothing_to_do=quiet and run.head is not None and not terms.new_contract,
+    )
+
+
+def _place(run: Run, processed: Processed, before: Before) -> tuple[npt.NDArray[np.int32], Tree | None]:
+    """The new partition code of each candidate; a rejected row keeps the one of its published feature."""
+    terms, candidates = run.terms, run.delivery.candidates
+    rule, tree = run.publication.partition, terms.tree
+    if rule.by == "column":
+        placed = candidates.partition.copy()
+    elif rule.by == "none":
+        placed = np.full(len(candidates), terms.partitions.of_names([""])[0], np.int32)
+    else:
+        if tree is None:
+            tree = _draw(processed, candidates.hash, rule.target_rows)
+        placed = terms.partitions.of_names(leaf_names(tree))[place(tree, processed.centre)]
+    held = processed.rejected & (before.partition >= 0)
+    placed[held] = before.partition[held]
+    return placed, tree
+
+
+def _draw(processed: Processed, hashes: Halves, target_rows: int) -> Tree:
+    good = np.flatnonzero(~processed.rejected)
+    sample = good
+    if len(sample) > SAMPLE:  # the least key hashes: a sample in which the order of rows has no say
+        sample = sample[np.argpartition(hashes[sample, 0], SAMPLE)[:SAMPLE]]
+    return build_tree(processed.centre[sample], target_rows, len(good))
+
+
+def _counts(settled: Settled, removed: int, rekeyed: int) -> Counts:
+    tally = np.bincount(settled.codes, minlength=128)
+    return Counts(
+        added=int(tally[classes.ADDED]), changed=int(tally[classes.CHANGED]), removed=int(tally[classes.REMOVED]) + removed,
+        moved=int(tally[classes.MOVED]), reversed=int(settled.reversed.sum()), rekeyed=rekeyed,
+        suppressed=int(tally[classes.SUPPRESSED]), reprocessed=int(tally[classes.REPROCESSED]),
+    )
+
+
+def _result(run: Run, known: Known, processed: Processed, settled: Settled, counts: Counts, findings: list[Finding]) -> PublishResult:
+    """What is known of the run's result before anything is written: every row has one fate."""
+    received = run.delivery
+    tally = np.bincount(settled.codes, minlength=128)
+    refreshed, rejected = int(tally[classes.REFRESHED]), int(processed.rejected.sum())
+    unchanged = received.unchanged + int(tally[classes.UNCHANGED]) + refreshed
+    fates = unchanged + counts.added + counts.changed + counts.moved + counts.suppressed + counts.reprocessed + rejected
+    if fates != received.rows:
+        raise InternalError(f"{received.rows} rows were delivered, {fates} have a fate; nothing was published",
+                            hint="please report this, with the run record")
+    return PublishResult(
+        name=run.publication.name, status="published" if not run.options.dry_run else "planned", version=run.parent_version,
+        features=len(known), delivered=received.rows, run_id=run.run_id, delta=counts, unchanged=unchanged, rejected=rejected,
+        held=int(tally[classes.HELD]), files_carried=len(run.files), findings=tuple(findings), file=run.options.shown,
+        current=run.parent_version, changed=_changed(settled, run.terms.unit), refreshed=refreshed, notices=run.publication.notices,
+    )
+
+
+def _changed(settled: Settled, unit: str) -> Changed | None:
+    changed = settled.codes == classes.CHANGED
+    if not changed.any():
+        return None
+    both = settled.attributes & settled.geometry & changed
+    move = settled.move[changed]
+    return Changed(
+        attributes=int((settled.attributes & changed).sum() - both.sum()), geometry=int((settled.geometry & changed).sum() - both.sum()),
+        both=int(both.sum()), largest_move=float(np.nanmax(move)) if np.isfinite(move).any() else None, unit=unit,
+        most=max(settled.column_changes.items(), key=lambda pair: pair[1], default=None),
+    )
+
+
+def _guards(run: Run, known: Known, processed: Processed, settled: Settled, before: Before, counts: Counts, removed: Any) -> list[Finding]:
+    if run.head is None:
+        return []
+    keyed, received = ", ".join(run.terms.key_columns), run.delivery
+    found = [guards.emptied(received.rows, len(known), keyed), guards.withdrawn(received.set_digest, run.head.manifest.withdrawn, keyed)]
+    share = (counts.added + counts.changed + counts.removed - counts.rekeyed) / max(len(known), 1)
+    limit = run.publication.guard.max_changed_fraction
+    if share > limit:
+        facts = evidence_of(run.terms, settled, processed, before, halves(removed.column("digest")), counts, len(known), keyed)
+        found.append(guards.changed_fraction(facts, share=share, limit=limit))
+    return [each for each in found if each is not None]
+
+
+def confirmed(run: Run, stops: list[Finding]) -> bool:
+    """Whether --confirm names the token of exactly this stop; notes who confirmed."""
+    given = run.options.confirm
+    if given is None:
+        return False
+    now = environment.now()
+    for record in read_records(run.store):
+        for issued in record.confirmations:
+            if guards.confirms(given, issued, parent=run.parent_sha256, delivery=run.delivery.set_digest, findings=stops,
+                               now_utc=environment.stamp(now), oldest_utc=environment.stamp(now - timedelta(days=TOKEN_DAYS))):
+                run.confirmations = [{"token": given, "guards": [each.rule for each in stops], "issued_utc": issued["issued_utc"],
+                                      "used_utc": environment.stamp(now), "by": environment.who()}]
+                return True
+    return False
+
+
+def planned(run: Run, verdict: Verdict, processed: Processed) -> PublishResult:
+    """The result of a dry run: files and rows exact, bytes estimated from the rows that are published (or were read)."""
+    rows = sum(each.rows for each in run.files)
+    per_row = sum(each.bytes for each in run.files) / rows if rows else processed.spool.bytes / max(processed.spool.rows, 1) / 3
+    made, target = verdict.plan, run.publication.files.target_rows
+    written = sum(max(1, -(-count // target)) for count in made.rows.values())
+    return replace(
+        verdict.result, status="planned", features=verdict.features, files_written=written, files_carried=len(made.carried),
+        bytes_written=int(made.rewritten_rows * per_row), rebuild=(written + len(made.carried), int(verdict.features * per_row)),
+        seconds=time.perf_counter() - run.clock,
+    )

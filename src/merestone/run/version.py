@@ -1,0 +1,163 @@
+"""A version made: pass 3, change log, index, findings, lineage, and the commit that makes all of them true at once.
+
+Not here: the protocol of the commit (`publish.commit`), what is written in a file (`publish.files`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.change import classes
+from merestone.change.classes import Before
+from merestone.dataset.current import Current
+from merestone.dataset.index import load_table, needs_checkpoint
+from merestone.dataset.known import Known, Sum, halves
+from merestone.dataset.manifest import DataFile, IndexRef, Manifest, ObjectRef
+from merestone.dataset.partition import tree_to_json
+from merestone.errors import InternalError
+from merestone.geometry import kernel
+from merestone.identity import key as keys
+from merestone.lineage.store import SealedRun
+from merestone.outcome import PASS, WARN, Steps
+from merestone.publish.files import Layout, write_table
+from merestone.report.result import PublishResult
+from merestone.run import environment
+from merestone.run.ending import fates, seal
+from merestone.run.late import key_bytes
+from merestone.run.process import Processed
+from merestone.run.rewrite import Job, change_log, rewrite
+from merestone.run.state import Run
+from merestone.run.verdict import Verdict
+
+EVENTS = 1 << 20  # rows of the change log that become lineage at a time
+PUBLISH_BATCH = 1 << 23  # batch numbers of stage `publish` start here, beyond those of any delivery
+
+
+def write_version(run: Run, known: Known, processed: Processed, before: Before, verdict: Verdict) -> tuple[PublishResult, SealedRun | None]:
+    """Write everything that the new version names, and commit it.
+
+    Raises:
+        StoreError, ConflictError, UnknownOutcomeError: as `publish.commit`; the old version stays valid and readable.
+        InternalError: the files hold another number of features than was counted; nothing is committed then.
+    """
+    attempt, terms, received, head, step = run.attempt, run.terms, run.delivery, run.head, environment.fault_step()
+    if attempt is None:
+        raise InternalError("a run writes only after it has begun")
+    stem, version = f"{attempt.run_id}-{run.nonce}", (run.parent_version or 0) + 1
+    layout = terms.layout_with(processed.extent)
+    candidates, settled = received.candidates, verdict.settled
+    step("data.before")
+    with run.stage("pass 3"):
+        job = Job(run.store, layout, terms.key_columns, stem, version, attempt.run_id, run.files, verdict.names)
+        gone = np.concatenate([candidates.hash[verdict.leaves], known.hash[received.removed]])
+        written = rewrite(job, verdict.plan, settled.ready, gone, workers=environment.cores())
+    step("data.after")
+    with run.stage("commit"):
+        step("changes.before")
+        told = np.flatnonzero(settled.codes < classes.UNCHANGED)
+        log = change_log(
+            key_bytes=key_bytes(candidates.spool, told), rows=told, codes=settled.codes, labels=verdict.labels, digest=processed.digest,
+            source=candidates.source, before=before, partition=verdict.placed, names=verdict.names, removed=verdict.removed,
+            removed_rekeyed=verdict.removed_rekeyed,
+        )
+        changes = write_table(run.store, f"_changes/{stem}.parquet", log)
+        step("changes.after")
+        index = _index(run, changes, version, verdict.features, stem)
+        found = [each for each in processed.findings if each.num_rows]
+        findings = write_table(run.store, f"_findings/{stem}.parquet", pa.concat_tables(found)) if found else None
+        _tell_publish(run, log)
+        step("lineage.before")
+        lineage = seal(run)
+        step("lineage.after")
+        files = tuple(sorted([*verdict.plan.carried, *written], key=lambda each: each.path))
+        held = sum(each.rows for each in files)
+        if held != verdict.features:
+            raise InternalError(f"the files of the new version hold {held} rows, {verdict.features} features were counted; nothing was published",
+                                hint="please report this, with the run record")
+        draft = _manifest(run, layout, verdict, files, changes, index, findings, lineage, _set_digest(head, log), version)
+        draft = replace(draft, files_written=len(written), files_carried=len(verdict.plan.carried))
+        committed = attempt.commit(lambda number: _numbered(draft, version, number), head)
+    result = replace(verdict.result, status="published", version=committed.manifest.version, features=verdict.features, files_written=len(written),
+                     files_carried=len(verdict.plan.carried), bytes_written=sum(each.bytes for each in written))
+    return result, lineage
+
+
+def _index(run: Run, changes: ObjectRef, version: int, features: int, stem: str) -> IndexRef:
+    if run.head is None:
+        return IndexRef(None, None, ((version, changes),))
+    last = run.head.manifest.index
+    index = IndexRef(last.checkpoint, last.checkpoint_version, (*last.log, (version, changes)))
+    if not needs_checkpoint(index, features):
+        return index
+    return IndexRef(write_table(run.store, f"_index/{stem}.parquet", load_table(run.store, index)), version, ())
+
+
+def _set_digest(head: Current | None, log: Any) -> str:
+    """The digest of the whole set, brought forward by the change alone."""
+    total = Sum(head.manifest.set_digest) if head else Sum()
+    for side, sign in (("old_digest", -1), ("digest", 1)):
+        rows = log.filter(pc.is_valid(log.column(side)))
+        if rows.num_rows:
+            total.add(halves(kernel.blake2b16(rows.column("key").combine_chunks())), halves(rows.column(side)), sign)
+    return str(total)
+
+
+def _tell_publish(run: Run, log: Any) -> None:
+    """One event of stage `publish` for each feature that was removed or held, or has another partition: it names both partitions."""
+    names = log.column("class").cast(pa.string())
+    there, before = log.column("partition").cast(pa.string()), log.column("old_partition").cast(pa.string())
+    told = log.filter(pc.or_(pc.is_in(names, pa.array(["removed", "held"])), pc.fill_null(pc.not_equal(there, before), False)))
+    for number, start in enumerate(range(0, told.num_rows, EVENTS)):
+        part = told.slice(start, EVENTS).combine_chunks()
+        kind = part.column("class").cast(pa.string()).combine_chunks()
+        held = np.asarray(pc.equal(kind, "held"), dtype=bool)
+        reason = pc.if_else(pa.array(held), pa.scalar("the delivered row was rejected; the last accepted one stays published"),
+                            pa.scalar(None, pa.string()))
+        step = Steps(
+            "publish", "VALIDATE", np.where(held, WARN, PASS).astype(np.uint8), reason, run.terms.crs, run.terms.crs,
+            tool_version=f"merestone {environment.tools()['merestone']}",
+            extra={"change_class": kind, "from_partition": part.column("old_partition").cast(pa.string()).combine_chunks(),
+                   "to_partition": part.column("partition").cast(pa.string()).combine_chunks()},
+        )
+        run.tell(PUBLISH_BATCH + number, keys.ids_of(part.column("key").combine_chunks()), [step])
+
+
+def _manifest(
+    run: Run, layout: Layout, verdict: Verdict, files: tuple[DataFile, ...], changes: ObjectRef, index: IndexRef, findings: ObjectRef | None,
+    lineage: SealedRun | None, set_digest: str, version: int,
+) -> Manifest:
+    terms, attempt, head, rule = run.terms, run.attempt, run.head, run.publication.partition
+    if attempt is None:
+        raise InternalError("a run writes only after it has begun")
+    partitioning: dict[str, Any] = {"by": rule.by, "bounds": list(layout.bounds)}
+    if rule.by == "column":
+        partitioning |= {"column": rule.column, "values": terms.partitions.values_of(sorted({each.partition for each in files}))}
+    elif verdict.tree is not None:
+        partitioning |= {"target_rows": rule.target_rows, "tree": tree_to_json(verdict.tree)}
+    return Manifest(
+        version=version, parent=run.parent_version, parent_sha256=run.parent_sha256, run_id=attempt.run_id, attempt=attempt.number,
+        time_utc=environment.stamp(run.started), name=run.publication.name, contract_version=str(terms.contract.contract_version),
+        contract_sha256=terms.contract.digest, contract=terms.contract_body, key=terms.key_record(), domain=terms.domain,
+        processing=terms.processing, partitioning=partitioning, features=verdict.features, counts=fates(verdict.result), files=files,
+        changes=changes, index=index, findings=findings, lineage=lineage.to_json() if lineage else None,
+        delivery={"rows": run.delivery.rows, "set_digest": run.delivery.set_digest, "source": terms.source_record(),
+                  "confirmations": run.confirmations},
+        set_digest=set_digest, files_written=0, files_carried=0, withdrawn=head.manifest.withdrawn if head else (), tool=environment.tools(),
+    )
+
+
+def _numbered(draft: Manifest, version: int, number: int) -> Manifest:
+    """The manifest under the number that it got: an orphan may have taken the one that was foreseen."""
+    if number == version:
+        return draft
+    index = draft.index
+    return replace(
+        draft, version=number, files=tuple(replace(each, version=number) if each.version == version else each for each in draft.files),
+        index=replace(index, checkpoint_version=number if index.checkpoint_version == version else index.checkpoint_version,
+                      log=tuple((number if at == version else at, ref) for at, ref in index.log)),
+    )
