@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from contracts import contract
+from shapely import Point, from_wkb, to_wkb
 
+from contracts import contract
 from merestone.contract.body import body
 from merestone.contract.document import Field, FieldType
 from merestone.dataset.current import current
@@ -34,8 +35,6 @@ Row = tuple[str | None, int | None, Any, str]  # name, rank, geometry (shapely o
 
 def row(name="a", rank=1, at=(0.0, 0.0), partition="district=D1"):
     """A point feature; `at=None` has no geometry."""
-    from shapely import Point
-
     return (name, rank, None if at is None else Point(*at), partition)
 
 
@@ -95,8 +94,8 @@ class Miniature:
             for partition in sorted(touched):
                 rows = {pid: each for pid, each in state.items() if each[3] == partition}
                 if rows and version not in self.states:
-                    written += write_partition(self.store, self.table(rows, layout), layout, partition=partition, stem=stem, version=version,
-                                               run_id=run_id)
+                    table = self.table(rows, layout)
+                    written += write_partition(self.store, table, layout, partition=partition, stem=stem, version=version, run_id=run_id)
             classes = log.column("class").to_pylist()
             counts = {name: classes.count(name) for name in ("added", "changed", "removed", "moved", "suppressed", "reprocessed", "held")}
             present = sum(count for name, count in counts.items() if name != "removed")
@@ -141,8 +140,6 @@ class Miniature:
         return plain.cast(CHANGES_SCHEMA)
 
     def table(self, rows, layout):
-        from shapely import to_wkb
-
         known = {
             "pid": list(rows), "name": [each[0] for each in rows.values()], "rank": [each[1] for each in rows.values()],
             layout.geometry: [None if each[2] is None else to_wkb(each[2], byte_order=1, flavor="iso") for each in rows.values()],
@@ -165,8 +162,6 @@ def set_digest(state):
 
 def state_of(table, geometry="geometry"):
     """What a reader got, as {pid: (name, rank, wkt)}."""
-    from shapely import from_wkb
-
     shapes = from_wkb(np.array(table.column(geometry).to_pylist(), dtype=object))
     names, ranks = table.column("name").to_pylist(), table.column("rank").to_pylist()
     pids = table.column("pid").to_pylist()

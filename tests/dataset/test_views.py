@@ -15,7 +15,8 @@ from merestone.dataset.views import duckdb_view, file_paths, gdal_vrt
 from merestone.storage.local import LocalStore
 
 FIRST = {f"p{n}": row(f"n{n}", n, (n, 2 * n), f"district=D{n % 3}") for n in range(9)}
-SECOND = {**{pid: each for pid, each in FIRST.items() if pid != "p8"}, "p0": row("edited", 100, (0.5, 0.5), "district=D0"), "p9": row(None, None, None)}
+SECOND = {pid: each for pid, each in FIRST.items() if pid != "p8"}
+SECOND |= {"p0": row("edited", 100, (0.5, 0.5), "district=D0"), "p9": row(None, None, None)}
 
 
 @pytest.fixture(params=["ds", "o'hare [1] * ?"])

@@ -71,7 +71,8 @@ def gdal_vrt(version: Version, name: str | None = None, adbc_driver: str | None 
         else:
             # Without words of our own, DuckDB would make a column of the folder's name and put it in the place of the real one.
             there = set(version.file_schema(file).names)
-            sql = f"SELECT {_columns(version, there)} FROM read_parquet({_literal(path)}, hive_partitioning = false)"
+            source = f"read_parquet({_literal(path)}, hive_partitioning = false)"
+            sql = f"SELECT {_columns(version, there)} FROM {source}"  # noqa: S608 - names and paths are quoted by `_quoted` and `_literal`
             options = {"ADBC_DRIVER": adbc_driver, "SQL": " ".join(sql.split())}
             lines.append(f"      <SrcDataSource>ADBC:{escape(path)}</SrcDataSource>")
             lines.append("      <OpenOptions>" + "".join(f'<OOI key="{key}">{escape(value)}</OOI>' for key, value in options.items())
