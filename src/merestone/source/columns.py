@@ -64,10 +64,10 @@ def plain(array: Any) -> Any:
 
 
 def checked_text(array: Any, *, path: str, name: str, first_row: int) -> Any:
-    """The same string array, proved to be UTF-8.
+    """The same array, its text proved to be UTF-8, whatever the layout.
 
     Args:
-        array: a pyarrow string array of one batch, unproved.
+        array: a pyarrow array of one batch, unproved.
         path: the file, for the message.
         name: the column, for the message.
         first_row: the number of the batch's first row in the file, from 1.
@@ -77,8 +77,12 @@ def checked_text(array: Any, *, path: str, name: str, first_row: int) -> Any:
     """
     try:
         array.validate(full=True)
-    except pa.ArrowInvalid:
-        return decoded(array.view(pa.binary()), "utf-8", path=path, name=name, first_row=first_row)
+    except pa.ArrowInvalid as fault:
+        if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+            is_large = pa.types.is_large_string(array.type)
+            raw = array.view(pa.large_binary() if is_large else pa.binary()).cast(pa.binary())
+            return decoded(raw, "utf-8", path=path, name=name, first_row=first_row)
+        raise SourceError(f"{path}: column {name!r} is damaged: {fault}", field=name, hint="export it again") from fault
     return array
 
 

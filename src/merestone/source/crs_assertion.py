@@ -29,12 +29,13 @@ def with_assertion(column: GeometryColumn, asserted: str | None) -> tuple[Geomet
         raise UsageError(f"{asserted!r} is no CRS", field="source.crs", hint="use for example EPSG:28992") from None
     if column.crs is None:
         return replace(column, crs=asserted, asserted=True, note=f"asserted; {column.note}" if column.note else "asserted"), []
-    if CRS.from_user_input(column.crs).equals(wanted, ignore_axis_order=True):
+    given = CRS.from_user_input(column.crs)
+    code = given.to_authority(min_confidence=70)
+    if given.equals(wanted, ignore_axis_order=True) or (code is not None and code == wanted.to_authority(min_confidence=70)):
         return column, []
-    given = CRS.from_user_input(column.crs).name
     return column, [
         Finding(
-            "crs", "crs", "crs_mismatch", "error", f"{asserted} as source.crs asserts", f"the file itself says {given}", 1,
+            "crs", "crs", "crs_mismatch", "error", f"{asserted} as source.crs asserts", f"the file itself says {given.name}", 1,
             remedy="leave out source.crs: it may only fill in what the file does not say",
         )
     ]  # fmt: skip

@@ -23,12 +23,13 @@ _OPTIONS: dict[str, dict[str, str]] = {
     "GPKG": {"IMMUTABLE": "YES"},
     "GeoJSON": {"DATE_AS_STRING": "YES"},
     "GeoJSONSeq": {"DATE_AS_STRING": "YES"},
-    "GML": {"WRITE_GFS": "NO", "DOWNLOAD_SCHEMA": "NO"},
 }
 _CONFIG = {
     "CPL_VSIL_GZIP_WRITE_PROPERTIES": "NO",  # no .gz.properties beside the source
     "GDAL_PAM_ENABLED": "NO",  # no .aux.xml
-    "GML_SKIP_RESOLVE_ELEMS": "ALL",  # no .resolved.gml, no xlinks followed
+    "GML_SKIP_RESOLVE_ELEMS": "ALL",  # no xlinks followed
+    "GML_DOWNLOAD_SCHEMA": "NO",
+    "GML_DOWNLOAD_WFS_SCHEMA": "NO",
     "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # a feature may be larger than 200 MB
 }
 # Said about things that are not used: feature ids of GeoJSON, and the geometry type in the description

@@ -1,4 +1,4 @@
-"""GeoParquet 0.4 to 1.1, and plain Parquet as a table without geometry.
+"""GeoParquet 0.1 to 1.1, Parquet with native GEOMETRY columns, and plain Parquet as a table without geometry.
 
 Not here: what a CRS is (`normalise.crs`), GDAL's formats (`vector`).
 Clauses: GeoParquet 1.1.0, "File metadata" and "Column metadata": a missing `crs` is OGC:CRS84, an explicit null is no CRS; coordinates
@@ -36,7 +36,7 @@ class GeoParquetSource:
             raise SourceError(f"{spec.path} is Parquet and has no layers", field="source.layer", hint="leave out source.layer")
         with self._open() as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
-        geo = _geo(schema, spec.path)
+            geo = _geo(schema, spec.path) or _native(file)
         columns: dict[str, Any] = geo.get("columns", {}) if geo else {}
         machinery = _covering_columns(columns)
         self._kept = [at for at, name in enumerate(schema.names) if name not in machinery]
@@ -118,7 +118,7 @@ class GeoParquetSource:
                 column = column.cast(pa.binary())
             elif encoding is not None:
                 column = geoarrow.to_wkb(encoding, column)
-            elif pa.types.is_string(column.type):
+            else:
                 column = checked_text(column, path=self._spec.path, name=field.name, first_row=first_row)
             out.append(column)
         return pa.RecordBatch.from_arrays(out, schema=self._delivery.schema)
@@ -135,6 +135,12 @@ class GeoParquetSource:
             return geometries[asked]
         if not geo:
             return None
+        if geo.get("primary_column") is None and len(geometries) > 1:
+            raise SourceError(
+                f"{self._spec.path} has several geometry columns and names none the primary one: {', '.join(geometries)}",
+                field="source.geometry",
+                hint="name one of them in source.geometry",
+            )
         (label,) = nfc_names([str(geo.get("primary_column", ""))], self._spec.path)
         if label not in geometries:
             raise SourceError(
@@ -155,6 +161,24 @@ def _geo(schema: Any, path: str) -> dict[str, Any] | None:
     if not isinstance(geo, dict) or not isinstance(geo.get("columns"), dict):
         raise SourceError(f"{path}: the geo metadata has no columns", field=path, hint="export it again")
     return geo
+
+
+def _native(file: Any) -> dict[str, Any] | None:
+    """What Parquet's own GEOMETRY and GEOGRAPHY types say, in the words of `geo`: without a `crs` they are OGC:CRS84."""
+    leaves = {file.schema.column(at).path: file.schema.column(at) for at in range(len(file.schema.names))}
+    columns: dict[str, Any] = {}
+    for field in file.schema_arrow:
+        leaf = leaves.get(field.name)
+        kind = json.loads(leaf.logical_type.to_json()).get("Type") if leaf is not None else None
+        if kind not in {"Geometry", "Geography"}:
+            continue
+        described = json.loads((field.metadata or {}).get(b"ARROW:extension:metadata") or b"{}")
+        crs = described.get("crs", "OGC:CRS84")
+        crs = "EPSG:" + crs.removeprefix("srid:") if isinstance(crs, str) and crs.startswith("srid:") else crs
+        columns[field.name] = {"encoding": "WKB", "crs": crs, "edges": "planar" if kind == "Geometry" else "spherical"}
+    if not columns:
+        return None
+    return {"columns": columns, "primary_column": next(iter(columns)) if len(columns) == 1 else None}
 
 
 def _covering_columns(columns: dict[str, Any]) -> set[str]:

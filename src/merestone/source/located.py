@@ -13,13 +13,14 @@ import tempfile
 import weakref
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from merestone.errors import SourceError, UsageError
+from merestone.source.json_lines import is_sequence
 from merestone.source.port import SourceSpec
-from merestone.source.xml_prolog import root_element
+from merestone.source.xml_check import check_xml
 
 _FORMATS = {
     ".gpkg": "GPKG", ".shp": "ESRI Shapefile", ".dbf": "ESRI Shapefile", ".fgb": "FlatGeobuf", ".gml": "GML", ".kml": "KML",
@@ -29,7 +30,7 @@ _FORMATS = {
 }  # fmt: skip
 _LATER = {".csv", ".tsv", ".txt"}
 _MAGIC = {"GPKG": b"SQLite format 3\0", "FlatGeobuf": b"fgb", "ESRI Shapefile": b""}
-_UNPACKED = {"GPKG", "ESRI Shapefile", "Parquet"}  # read at random places, by more than one reader
+_UNPACKED = {"GPKG", "ESRI Shapefile", "Parquet", "GML"}  # read at random places, by more than one reader, or with files beside it
 _SHAPEFILE_PARTS = {".shp", ".shx", ".dbf", ".prj", ".cpg"}
 
 
@@ -63,12 +64,25 @@ def locate(spec: SourceSpec) -> Located:
     path = Path(spec.path)
     if "\0" in spec.path or not path.exists():
         raise SourceError(f"there is no {spec.path}", field="source", hint="check source.path, or give --source")
+    found: Located | None = None
     try:
         found = _locate(path, spec)
         _check_content(found)
+        if found.format == "GeoJSON":
+            with open_bytes(found) as file:
+                found = replace(found, format="GeoJSONSeq") if is_sequence(file) else found
     except (OSError, zipfile.BadZipFile, EOFError, zlib.error) as fault:
+        _discard(found)
         raise SourceError(f"{spec.path} cannot be read: {fault}", field=spec.path, hint="copy or export it again") from fault
+    except SourceError:
+        _discard(found)
+        raise
     return found
+
+
+def _discard(found: Located | None) -> None:
+    if found is not None and found.scratch is not None:
+        shutil.rmtree(found.scratch, ignore_errors=True)
 
 
 def _locate(path: Path, spec: SourceSpec) -> Located:
@@ -88,7 +102,23 @@ def _locate(path: Path, spec: SourceSpec) -> Located:
         return Located(kind, path, f"/vsigzip/{path}", spec.path, stem)
     if path.is_dir() and last != ".gdb":
         raise SourceError(f"{spec.path} is a folder", field="source", hint="name one file (or a .gdb folder)")
+    if _format(last, spec.path) == "GML":
+        return _apart(path, spec)
     return Located(_format(last, spec.path), path, str(path), spec.path, path.stem)
+
+
+def _apart(path: Path, spec: SourceSpec) -> Located:
+    """A GML file under another path: GDAL writes its .gfs beside the path it is given, and trusts a stale one that it finds there."""
+    scratch = Path(tempfile.mkdtemp(prefix="merestone-"))
+    target = scratch / path.name
+    try:
+        target.symlink_to(path.absolute())
+    except OSError:  # no links on this file system
+        shutil.copyfile(path, target)
+    schema = path.with_suffix(".xsd")
+    if schema.is_file():
+        shutil.copyfile(schema, scratch / schema.name)
+    return Located("GML", target, str(target), spec.path, path.stem, scratch)
 
 
 def _format(suffix: str, shown: str) -> str:
@@ -154,8 +184,7 @@ def _check_content(found: Located) -> None:
         return
     with open_bytes(found) as file:
         if found.format in {"GML", "KML"}:
-            root = root_element(file, found.shown)
-            if "VRTDataSource" in root:
+            if "VRTDataSource" in check_xml(file, found.shown):
                 raise _foreign(found)
             return
         head = file.read(512)

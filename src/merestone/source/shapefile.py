@@ -55,6 +55,7 @@ class ShapefileSource:
                     field=found.shown,
                     hint="deliver all parts of one export",
                 )
+            _refuse_cut(found)
             with self._gdal.stream(None, BATCH_ROWS, columns=[]) as (_, reader):
                 described = reader.schema
             place = geometry_place(described)
@@ -113,6 +114,15 @@ class ShapefileSource:
     def _count(self, columns: list[Any], brimful: Any) -> None:
         self._brimful += brimful
         self._filled += np.array([len(column) - column.null_count for column in columns])
+
+
+def _refuse_cut(found: Located) -> None:
+    """A .shp that is shorter than its header says: GDAL would give null for the shapes that are not there."""
+    with found.path.open("rb") as file:
+        declared = 2 * int.from_bytes(file.read(28)[24:28], "big")
+    size = found.path.stat().st_size
+    if size < 100 or size < declared:
+        raise SourceError(f"{found.shown} is truncated: {size} of {declared} bytes", field=found.shown, hint="copy or export it again")
 
 
 class _Shapes:

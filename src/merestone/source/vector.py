@@ -18,7 +18,8 @@ from merestone.outcome import Finding
 from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain, plain_type
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.gdal import Gdal, geometry_place
-from merestone.source.located import Located
+from merestone.source.json_lines import broken_record, count_records
+from merestone.source.located import Located, open_bytes
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec
 
 _ONE_LAYER = {"GeoJSON", "GeoJSONSeq", "TopoJSON", "FlatGeobuf"}
@@ -35,7 +36,7 @@ class VectorSource:
         self._gdal = Gdal(found)
         if found.format == "GPKG":
             _refuse_unfinished(found)
-        self._layer = self._chosen_layer(spec.layer)
+        self._layer = self._chosen_layer(spec.layer, spec.path)
         with self._gdal.stream(self._layer, BATCH_ROWS) as (meta, reader):
             schema = reader.schema
         self._geometry_at = geometry_place(schema)
@@ -60,6 +61,9 @@ class VectorSource:
                 hint="leave out source.geometry",
             )
         rows = self._gdal.count(self._layer) if found.format in _COUNTED else None
+        if found.format == "GeoJSONSeq":
+            with open_bytes(found) as file:
+                rows = count_records(file)
         is_geopackage = found.format == "GPKG"
         self._delivery = Delivery(
             path=spec.path,
@@ -85,28 +89,37 @@ class VectorSource:
             for batch in self._gdal.batches(reader):
                 yield self._shaped(batch, rows + 1)
                 rows += batch.num_rows
-        expected = self._delivery.rows
-        if expected is not None and rows != expected:
-            raise SourceError(
-                f"{self._found.shown} breaks off: {rows} of {expected} rows could be read",
-                field=self._found.shown,
-                hint="copy or export it again",
-            )
+        if self._delivery.rows is not None and rows != self._delivery.rows:
+            raise self._incomplete(rows)
 
     def late_findings(self) -> tuple[Finding, ...]:
         """What GDAL warned about while reading."""
         return self._gdal.spoken()
 
-    def _chosen_layer(self, asked: str | None) -> str | None:
+    def _incomplete(self, rows: int) -> SourceError:
+        where = ""
+        if self._found.format == "GeoJSONSeq":
+            with open_bytes(self._found) as file:
+                broken = broken_record(file)
+            where = "" if broken is None else f"; record {broken[0]}: {broken[1]}"
+        return SourceError(
+            f"{self._found.shown} breaks off: {rows} of {self._delivery.rows} rows could be read{where}",
+            field=self._found.shown,
+            hint="copy or export it again",
+        )
+
+    def _chosen_layer(self, asked: str | None, spec_path: str) -> str | None:
         if asked is None and self._found.format in _ONE_LAYER:
             return None
         layers = self._gdal.layers()
-        in_zip = self._found.gdal.startswith("/vsizip/")
+        in_zip = self._found.shown != spec_path
         if len(layers) == 1 and (asked is None or (in_zip and asked == self._found.stem)):
             return layers[0]
         if asked in layers:
             return asked
-        listed = ", ".join(layers) or "none"
+        if not layers:
+            raise SourceError(f"{self._found.shown} holds no features and no layers", field=self._found.shown, hint="export it again")
+        listed = ", ".join(layers)
         raise SourceError(
             f"{self._found.shown} has {f'{len(layers)} layers' if asked is None else f'no layer {asked!r}; its layers'}: {listed}",
             field="source.layer",
@@ -117,9 +130,7 @@ class VectorSource:
         out = []
         for at, field in zip(self._places, self._delivery.schema, strict=False):  # the geometry comes after the attributes
             column = plain(batch.column(at))
-            if pa.types.is_string(column.type):
-                column = checked_text(column, path=self._found.shown, name=field.name, first_row=first_row)
-            out.append(column)
+            out.append(checked_text(column, path=self._found.shown, name=field.name, first_row=first_row))
         if self._geometry_at is not None:
             out.append(plain(batch.column(self._geometry_at)).cast(pa.binary()))
         return pa.RecordBatch.from_arrays(out, schema=self._delivery.schema)

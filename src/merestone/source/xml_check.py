@@ -1,5 +1,6 @@
-"""Refuse XML that declares a DOCTYPE, before any parser that might follow it sees the file (CWE-611, CWE-776).
+"""Refuse XML that declares a DOCTYPE (CWE-611, CWE-776) or is not well-formed to its end, before GDAL sees the file.
 
+GDAL reads what comes before a break in a GML file and says nothing; a cut file would look like a delivery with fewer features.
 Not here: reading features (`vector`).
 """
 
@@ -10,28 +11,24 @@ from xml.parsers import expat
 
 from merestone.errors import SourceError
 
-_PROLOG = 1 << 20  # a root element that has not begun after this many bytes is no feature collection
+_CHUNK = 1 << 20
 
 
-class _RootSeenError(Exception):
-    """The root element has begun: nothing after it can declare an entity."""
-
-
-def root_element(file: IO[bytes], shown: str) -> str:
-    """The name of the root element, with its prefix.
+def check_xml(file: IO[bytes], shown: str) -> str:
+    """Parse a document to its end without expanding anything; returns the name of its root element, with its prefix.
 
     Args:
         file: the bytes of the XML document.
         shown: the path that messages name.
 
     Raises:
-        SourceError: there is a DOCTYPE, or no root element.
+        SourceError: there is a DOCTYPE, or the document is cut off or not well-formed.
     """
     root: list[str] = []
 
     def begin(name: str, _attributes: dict[str, str]) -> None:
         root.append(name)
-        raise _RootSeenError
+        parser.StartElementHandler = None
 
     def doctype(name: str, *_rest: object) -> None:
         raise SourceError(
@@ -44,9 +41,9 @@ def root_element(file: IO[bytes], shown: str) -> str:
     parser.StartElementHandler = begin
     parser.StartDoctypeDeclHandler = doctype
     try:
-        parser.Parse(file.read(_PROLOG), False)
-    except _RootSeenError:
-        return root[0]
+        while chunk := file.read(_CHUNK):
+            parser.Parse(chunk, False)
+        parser.Parse(b"", True)
     except expat.ExpatError as fault:
-        raise SourceError(f"{shown} is not well-formed XML: {fault}", field=shown, hint="export it again") from None
-    raise SourceError(f"{shown} has no XML root element", field=shown, hint="export it again")
+        raise SourceError(f"{shown} is truncated or not well-formed XML: {fault}", field=shown, hint="copy or export it again") from None
+    return root[0]
