@@ -134,7 +134,7 @@ class TwinKeys:
 
     def add(self, texts: Any) -> None:
         """Take in the key texts of a batch: pyarrow string array; positions count on over the batches."""
-        self._hashes.append(_text_hash(_folded(texts)))
+        self._hashes.append(text_hash(_folded(texts)))
 
     def suspects(self, limit: int = 1_000) -> npt.NDArray[np.int64]:
         """Positions (over all batches, from 0) of keys that may have a twin: whole groups, at most about `limit` positions."""
@@ -176,7 +176,7 @@ def _folded(texts: Any) -> Any:
     return pc.replace_substring_regex(pc.utf8_trim_whitespace(pc.utf8_lower(texts)), r"\s+", " ")
 
 
-def _text_hash(texts: Any) -> npt.NDArray[np.uint64]:
+def text_hash(texts: Any) -> npt.NDArray[np.uint64]:
     """(n,) a 64-bit hash of each text: byte values times a weight of their place, modulo 2^64 (a multilinear hash).
 
     Equal texts have equal hashes; unequal ones are compared again by whoever asks (`twin_keys`), so a collision costs time, not truth.

@@ -274,7 +274,7 @@ def _reason(text: str | None) -> str:
     if text is None:
         return "cannot be built: a ring or line has too few points"
     what, bracket, place = text.partition("[")
-    words = what[:1].lower() + what[1:]
+    words = what.lower()
     return f"{words} at {place.rstrip(']').replace(' ', ', ')}" if bracket else words
 
 

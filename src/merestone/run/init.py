@@ -89,6 +89,9 @@ def init(source_path: str, *, layer: str | None = None, key: Sequence[str] = (),
                              hint="move it away, or name another folder with --out")
 
     inferred = _infer(source, key)
+    if not inferred.rows or not inferred.columns:
+        raise UsageError(f"{delivery.path} has no {'rows' if inferred.columns else 'attribute columns'}, so that nothing can be drafted",
+                         field=delivery.path, hint="name a delivery with features and a column that identifies them")
     older = None if previous is None else open_source(SourceSpec(os.path.abspath(previous), layer))  # noqa: PTH100 - as above
     before = None if older is None else _infer(older, key)
     if before is not None:
@@ -108,7 +111,7 @@ def init(source_path: str, *, layer: str | None = None, key: Sequence[str] = (),
         notes.append(f"rejects.max_fraction is drafted as {allowed:g}, so that these rows go to quarantine; 0 would refuse the delivery")
     if before is None:
         notes.append("with --previous OLD, columns that change in every export and keys that do not come back are found")
-    notes += code_lists(inferred)[:5]
+    notes += code_lists(inferred)[:3]
 
     publication_text = draft_publication(PublicationFacts(
         contract=contract_path.name, source=Path(os.path.relpath(source_path, folder)).as_posix(), destination=f"./published/{name}",
@@ -213,7 +216,7 @@ def _facts(name: str, source_path: str, delivery: Delivery, inferred: Inferred, 
         raise UsageError(f"{delivery.path} has no geometry column", field="geometry", hint="name a spatial file, or the layer with --layer")
     epsg, asserted = _epsg(delivery.geometry, geometry.bounds, delivery.path)
     if asserted is not None:
-        notes.append(f"the file states no CRS ({delivery.geometry.note}); {asserted} fits the coordinates and is asserted in the publication")
+        notes.append(f"the file states no CRS ({delivery.geometry.note}); {asserted} fits the coordinates and is asserted, to be confirmed")
     precision, why = _precision(epsg, geometry.decimals, geometry.ordinates)
     volatile = dict(drift.changed) if drift is not None else {}
     fields = []
@@ -226,7 +229,7 @@ def _facts(name: str, source_path: str, delivery: Delivery, inferred: Inferred, 
         moves = drift is not None and each.name in drift.volatile and not is_key
         if moves and drift is not None:
             note = Note(f"differs for {volatile[each.name]:,} of {drift.compared:,} features from the previous export", confirm=True)
-            notes.append(f"volatile: {each.name} differs for {volatile[each.name]:,} of {drift.compared:,} features while most columns do not")
+            notes.append(f"volatile: {each.name} differs for {volatile[each.name]:,} of {drift.compared:,} features, most columns do not")
         fields.append(FieldFacts(each.name, kind, nullable=not is_key, volatile=moves, note=note))
     for other in delivery.other_geometries:
         code, _ = _epsg(other, (math.nan,) * 4, delivery.path)

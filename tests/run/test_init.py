@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import re
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import shapely
+
+from merestone.contract.registry import examine
+from merestone.errors import StoreError, UsageError
+from merestone.run.init import init
+from merestone.run.publication_reader import read_publication
+
+
+def roads(count=600, shift=0, **columns):
+    """Roads with a key, a GUID that each export makes anew, and 5 decimals."""
+    at = np.round(10 + np.random.default_rng(3).random((count, 2)), 5)
+    lines = shapely.linestrings(np.stack([at, np.round(at + np.array([0.001, 0.002]), 5)], axis=1))
+    data = {"road_id": [f"R{n:04d}" for n in range(count)], "guid": [f"g{shift + n}" for n in range(count)], "width": [3.5] * count,
+            "lanes": [2] * count, "surface": ["a", "b"] * (count // 2)}
+    return gpd.GeoDataFrame(data | columns, geometry=lines, crs="EPSG:4326")
+
+
+@pytest.fixture
+def night(tmp_path):
+    def write(name, frame, **more):
+        path = tmp_path / name
+        frame.to_file(path, **more)
+        return str(path)
+    return write
+
+
+def read(result):
+    contract, messages = examine(str(result.contract))
+    assert contract is not None, messages
+    return contract, messages
+
+
+def test_the_drafts_lint_clean_but_for_marks_and_read_back(night, tmp_path):
+    result = init(night("roads.gpkg", roads()), out=str(tmp_path / "out"), owner="steward@example.org")
+    contract, messages = read(result)
+    assert {each.level for each in messages} == {"confirm"}
+    assert contract.key == ("road_id",)
+    assert (contract.geometry_type, contract.coordinate_precision, contract.crs_epsg) == ("linestring", 5, 4326)
+    assert [(each.name, str(each.type), each.nullable) for each in contract.schema_fields] == [
+        ("road_id", "string", False), ("guid", "string", True), ("width", "number", True), ("lanes", "integer", True),
+        ("surface", "string", True)]
+    assert contract.product_owner_id == "steward@example.org"
+    publication = read_publication(str(result.publication))
+    assert publication.source.path == str(tmp_path / "roads.gpkg")
+    assert publication.key.columns == ("road_id",)
+    assert result.paths == (tmp_path / "out" / "roads.contract.yaml", tmp_path / "out" / "roads.yaml")
+    assert result.next.startswith("merestone publish ")
+
+
+def test_the_row_number_is_never_the_key_and_the_notes_say_why(night, tmp_path):
+    notes = "\n".join(init(night("roads.gpkg", roads()), out=str(tmp_path / "out")).notes)
+    assert "key: road_id, unique and never null in 600 rows" in notes
+    assert "not the key: fid, fid is the row number (FID)" in notes
+
+
+def test_a_column_that_each_export_makes_anew_is_volatile(night, tmp_path):
+    old = night("old.gpkg", roads())
+    result = init(night("roads.gpkg", roads(shift=9000)), previous=old, out=str(tmp_path / "out"))
+    contract, _ = read(result)
+    assert [each.name for each in contract.schema_fields if each.volatile] == ["guid"]
+    assert "volatile: guid differs for 600 of 600 features" in "\n".join(result.notes)
+
+
+def test_a_key_that_is_dealt_out_anew_gives_way(night, tmp_path):
+    frame = roads().rename(columns={"road_id": "zz"})
+    old = night("old.gpkg", frame.assign(gid=range(1000, 1600)))
+    new = night("roads.gpkg", frame.sample(frac=1, random_state=1).assign(gid=range(1000, 1600)))
+    result = init(new, previous=old, out=str(tmp_path / "out"))
+    assert "gid is not the key: nearly every feature has other content under it than before" in "\n".join(result.notes)
+    assert read(result)[0].key == ("zz",)
+
+
+def test_rows_that_would_be_rejected_are_told_and_allowed_for(night, tmp_path):
+    bow_tie = shapely.from_wkt("POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))")
+    frame = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=[shapely.box(0, 0, 1, 1), bow_tie], crs="EPSG:4326")
+    result = init(night("areas.geojson", frame), out=str(tmp_path / "out"))
+    assert "1 of 2 rows would be rejected: validity: row 2 self-intersection at 1, 1" in "\n".join(result.notes)
+    assert read_publication(str(result.publication)).rejects.max_fraction == 0.75
+
+
+def test_missing_geometry_is_allowed_where_it_is_missing(night, tmp_path):
+    frame = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=[shapely.Point(1, 2), None], crs="EPSG:25832")
+    contract, _ = read(init(night("p.gpkg", frame), out=str(tmp_path / "out")))
+    assert contract.geometry.nullable
+    assert not contract.geometry.empty
+    assert contract.coordinate_precision == 3
+
+
+def test_a_missing_crs_is_asserted_only_where_it_fits(night, tmp_path):
+    frame = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=[shapely.Point(1, 2), shapely.Point(3, 4)])
+    with pytest.warns(UserWarning, match="crs"):
+        degrees = night("d.shp", frame)
+    result = init(degrees, out=str(tmp_path / "out"))
+    assert read_publication(str(result.publication)).source.crs == "EPSG:4326"
+    assert "# confirm: the file states no CRS" in result.publication.read_text()
+    with pytest.warns(UserWarning, match="crs"):
+        metres = night("m.shp", frame.assign(geometry=frame.geometry.translate(500000, 6000000)))
+    with pytest.raises(UsageError, match=r"states no CRS .* no degrees"):
+        init(metres, out=str(tmp_path / "out"))
+
+
+def test_without_a_possible_key_the_nearest_columns_are_named(night, tmp_path):
+    frame = gpd.GeoDataFrame({"id": ["a", "a", "b"]}, geometry=[shapely.Point(n, n) for n in range(3)], crs="EPSG:4326")
+    with pytest.raises(UsageError, match=re.escape("can be the key: id (2 rows share their value with another)")) as caught:
+        init(night("p.geojson", frame), out=str(tmp_path / "out"))
+    assert "--key" in caught.value.hint
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_key_can_be_named_and_must_be_there(night, tmp_path):
+    source = night("roads.gpkg", roads())
+    assert read(init(source, key=("surface", "road_id"), out=str(tmp_path / "one")))[0].key == ("surface", "road_id")
+    assert "surface is no clean key: 600 rows share" in "\n".join(init(source, key=("surface",), out=str(tmp_path / "two")).notes)
+    with pytest.raises(UsageError, match="has no column nope"):
+        init(source, key=("nope",), out=str(tmp_path / "three"))
+
+
+def test_nothing_is_overwritten(night, tmp_path):
+    source = night("roads.gpkg", roads())
+    init(source, out=str(tmp_path / "out"))
+    with pytest.raises(UsageError, match="is there already; nothing is overwritten"):
+        init(source, out=str(tmp_path / "out"))
+
+
+def test_a_folder_that_cannot_be_written_is_named(night, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="cannot be written"):
+        init(night("roads.gpkg", roads()), out=str(tmp_path / "file" / "out"))
+
+
+def test_an_empty_file_is_told(night, tmp_path):
+    with pytest.raises(UsageError, match="has no rows"):
+        init(night("roads.gpkg", roads().iloc[:0]), out=str(tmp_path / "out"))
