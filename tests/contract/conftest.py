@@ -17,7 +17,12 @@ SOUND: dict[str, Any] = {
     "schema_fields": [
         {"name": "parcel_id", "type": "integer", "nullable": False},
         {"name": "owner_class", "type": "string", "pattern": "[A-Z]+", "description": "who owns it", "deprecated": True},
-        {"name": "area", "type": "number", "unit": "square_metre", "derived": {"measure": "area", "unit": "square_metre", "method": "planar"}},
+        {
+            "name": "area",
+            "type": "number",
+            "unit": "square_metre",
+            "derived": {"measure": "area", "unit": "square_metre", "method": "planar"},
+        },
         {"name": "seen", "type": "timestamp_local", "time_zone": "Europe/Amsterdam"},
         {"name": "guid", "type": "string", "volatile": True, "unique": True},
         {"name": "entrance", "type": "geometry", "crs_epsg": 4258, "coordinate_precision": 7},
@@ -36,8 +41,14 @@ SOUND: dict[str, Any] = {
         "tags": {"enum": ["x", "y"]},
     },
     "geometry": {
-        "nullable": True, "empty": True, "dimensions": "xyzm", "z_precision": 2, "m_precision": 1, "edges": "planar",
-        "direction": "irrelevant", "name": "shape",
+        "nullable": True,
+        "empty": True,
+        "dimensions": "xyzm",
+        "z_precision": 2,
+        "m_precision": 1,
+        "edges": "planar",
+        "direction": "irrelevant",
+        "name": "shape",
     },
     "name": "parcels",
     "description": "every parcel",
@@ -48,7 +59,13 @@ SOUND: dict[str, Any] = {
     "latency": {"p50_ms": 100, "p95_ms": 500, "p99_ms": 900},
     "bands": [{"name": "red", "type": "uint8", "nodata": 0, "unit": "none", "description": "red"}],
     "pixel": {"size": [0.5, 0.5], "overviews": [2, 4]},
-    "negative": {"feature_order": "unspecified", "max_features": 10, "antimeridian": "none", "empty_result": "empty", "statements": ["no order"]},
+    "negative": {
+        "feature_order": "unspecified",
+        "max_features": 10,
+        "antimeridian": "none",
+        "empty_result": "empty",
+        "statements": ["no order"],
+    },
     "degradation": {"when_late": "previous", "when_unavailable": "nothing", "label": "stale", "hold_minutes": 60},
     "deprecation": {"since": "2026-01-01", "until": "2027-01-01", "replaced_by": "parcels2", "reason": "a new model"},
 }
@@ -63,6 +80,15 @@ def sound() -> dict[str, Any]:
 @pytest.fixture
 def bare() -> dict[str, Any]:
     """A contract with the required clauses only, free to change."""
-    required = ("contract_version", "product_id", "crs_epsg", "axis_order", "geometry_type", "coordinate_precision", "freshness_sla_minutes",
-                "availability_target", "product_owner_id")
+    required = (
+        "contract_version",
+        "product_id",
+        "crs_epsg",
+        "axis_order",
+        "geometry_type",
+        "coordinate_precision",
+        "freshness_sla_minutes",
+        "availability_target",
+        "product_owner_id",
+    )
     return {name: SOUND[name] for name in required} | {"schema_fields": [{"name": "parcel_id", "type": "integer"}]}

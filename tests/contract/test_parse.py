@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from merestone.contract.definition import CONTRACT, DERIVED, FIELD, GEOMETRY, SEMANTICS
 from merestone.contract.document import Contract
 from merestone.contract.forms import Group, Problem
-from merestone.contract.definition import CONTRACT, DERIVED, FIELD, GEOMETRY, SEMANTICS
 from merestone.contract.parse import parse
 from merestone.contract.schema import json_schema
 from merestone.contract.yaml_reader import read_yaml
@@ -49,43 +49,136 @@ def put(tree: Any, path: tuple[str | int, ...], value: Any) -> Any:
 # --- the form of the clauses: the validator and the JSON Schema agree ------------------------------------------------------------------
 
 MUTATIONS: list[tuple[tuple[str | int, ...], Any]] = [
-    (("contract_version",), 1.2), (("contract_version",), "1.2.0"), (("contract_version",), ...), (("contract_version",), None),
-    (("product_id",), "parcels"), (("product_id",), ...),
-    (("crs_epsg",), "28992"), (("crs_epsg",), 0), (("crs_epsg",), 28992.5), (("crs_epsg",), True), (("crs_epsg",), ...),
-    (("axis_order",), "xy"), (("axis_order",), ...), (("geometry_type",), "Polygon"), (("geometry_type",), ...),
-    (("coordinate_precision",), 16), (("coordinate_precision",), -1), (("coordinate_precision",), ...), (("coordinate_precision",), "3"),
-    (("schema_fields",), []), (("schema_fields",), {}), (("schema_fields",), ...), (("schema_fields", 0), "parcel_id"),
-    (("schema_fields", 0, "name"), ...), (("schema_fields", 0, "name"), ""), (("schema_fields", 0, "name"), 1),
-    (("schema_fields", 0, "type"), ...), (("schema_fields", 0, "type"), "int"), (("schema_fields", 0, "nullable"), "false"),
-    (("schema_fields", 0, "nullable"), None), (("schema_fields", 0, "nulable"), False), (("schema_fields", 0, "unit"), 1),
-    (("schema_fields", 0, "unit"), " "), (("schema_fields", 1, "pattern"), 5), (("schema_fields", 0, "pattern"), "x"),
-    (("schema_fields", 1, "description"), ""), (("schema_fields", 1, "deprecated"), 1), (("schema_fields", 3, "time_zone"), "Europe Amsterdam"),
-    (("schema_fields", 4, "volatile"), "yes"), (("schema_fields", 4, "unique"), 0), (("schema_fields", 2, "derived"), True),
-    (("schema_fields", 2, "derived", "measure"), "volume"), (("schema_fields", 2, "derived", "unit"), 2),
-    (("schema_fields", 2, "derived", "method"), "flat"), (("schema_fields", 2, "derived", "units"), "m"),
-    (("schema_fields", 5, "crs_epsg"), ...), (("schema_fields", 5, "coordinate_precision"), ...), (("schema_fields", 5, "crs_epsg"), "4258"),
-    (("schema_fields", 5, "coordinate_precision"), 99), (("schema_fields", 0, "crs_epsg"), 4258), (("schema_fields", 0, "coordinate_precision"), 3),
-    (("freshness_sla_minutes",), -1), (("freshness_sla_minutes",), 1.5), (("freshness_sla_minutes",), ...),
-    (("availability_target",), 0), (("availability_target",), 99.9), (("availability_target",), "0.9"), (("availability_target",), ...),
-    (("product_owner_id",), "the team"), (("product_owner_id",), ...), (("topology_rule_set",), "flat"),
-    (("topology_parameters", "gap_width"), -1), (("topology_parameters", "tolerance"), "1"), (("topology_parameters", "gap"), 1),
-    (("topology_parameters",), 3), (("semantics",), []), (("semantics", "owner_class"), []), (("semantics", "owner_class", "enum"), []),
-    (("semantics", "owner_class", "enum"), "A"), (("semantics", "owner_class", "enum", 0), None), (("semantics", "owner_class", "enum", 0), ["A"]),
-    (("semantics", "owner_class", "null_means"), 1), (("semantics", "owner_class", "meaning"), None), (("semantics", "owner_class", "enums"), ["A"]),
-    (("geometry",), "xy"), (("geometry", "nullable"), "no"), (("geometry", "empty"), None), (("geometry", "dimensions"), "xyt"),
-    (("geometry", "z_precision"), 16), (("geometry", "m_precision"), -1), (("geometry", "edges"), "straight"),
-    (("geometry", "direction"), "none"), (("geometry", "name"), ""), (("geometry", "dimension"), "xy"),
-    (("name",), 7), (("name",), ""), (("description",), 7), (("key",), []), (("key",), 1), (("key",), ["a", "a"]), (("key",), [1]), (("key",), ""),
-    (("extent",), [1, 2, 3]), (("extent",), ["1", 2, 3, 4]), (("extent",), "everywhere"), (("required_accuracy_m",), 0),
-    (("required_accuracy_m",), "1 m"), (("freshness_from",), 1),
-    (("latency",), 100), (("latency", "p50_ms"), 0), (("latency", "p95_ms"), "1"), (("latency", "p99_ms"), -1), (("latency", "p90_ms"), 1),
-    (("bands",), {}), (("bands", 0, "name"), ...), (("bands", 0, "type"), "byte"), (("bands", 0, "type"), ...), (("bands", 0, "nodata"), "x"),
-    (("bands", 0, "unit"), 1), (("bands", 0, "description"), 1), (("pixel", "size"), [1]), (("pixel", "size"), [0, 1]), (("pixel", "overviews"), [1]),
-    (("negative", "feature_order"), "random"), (("negative", "max_features"), 0), (("negative", "antimeridian"), "cut"),
-    (("negative", "empty_result"), 200), (("negative", "statements"), "none"), (("degradation", "when_late"), "old"),
-    (("degradation", "when_late"), ...), (("degradation", "when_unavailable"), "old"), (("degradation", "label"), 1),
-    (("degradation", "hold_minutes"), -1), (("deprecation", "since"), "soon"), (("deprecation", "since"), ...), (("deprecation", "until"), "2026-13-01"),
-    (("deprecation", "replaced_by"), 2), (("deprecation", "reason"), 2), (("titel",), "x"), (("partitioning",), {"by": "h3"}),
+    (("contract_version",), 1.2),
+    (("contract_version",), "1.2.0"),
+    (("contract_version",), ...),
+    (("contract_version",), None),
+    (("product_id",), "parcels"),
+    (("product_id",), ...),
+    (("crs_epsg",), "28992"),
+    (("crs_epsg",), 0),
+    (("crs_epsg",), 28992.5),
+    (("crs_epsg",), True),
+    (("crs_epsg",), ...),
+    (("axis_order",), "xy"),
+    (("axis_order",), ...),
+    (("geometry_type",), "Polygon"),
+    (("geometry_type",), ...),
+    (("coordinate_precision",), 16),
+    (("coordinate_precision",), -1),
+    (("coordinate_precision",), ...),
+    (("coordinate_precision",), "3"),
+    (("schema_fields",), []),
+    (("schema_fields",), {}),
+    (("schema_fields",), ...),
+    (("schema_fields", 0), "parcel_id"),
+    (("schema_fields", 0, "name"), ...),
+    (("schema_fields", 0, "name"), ""),
+    (("schema_fields", 0, "name"), 1),
+    (("schema_fields", 0, "type"), ...),
+    (("schema_fields", 0, "type"), "int"),
+    (("schema_fields", 0, "nullable"), "false"),
+    (("schema_fields", 0, "nullable"), None),
+    (("schema_fields", 0, "nulable"), False),
+    (("schema_fields", 0, "unit"), 1),
+    (("schema_fields", 0, "unit"), " "),
+    (("schema_fields", 1, "pattern"), 5),
+    (("schema_fields", 0, "pattern"), "x"),
+    (("schema_fields", 1, "description"), ""),
+    (("schema_fields", 1, "deprecated"), 1),
+    (("schema_fields", 3, "time_zone"), "Europe Amsterdam"),
+    (("schema_fields", 4, "volatile"), "yes"),
+    (("schema_fields", 4, "unique"), 0),
+    (("schema_fields", 2, "derived"), True),
+    (("schema_fields", 2, "derived", "measure"), "volume"),
+    (("schema_fields", 2, "derived", "unit"), 2),
+    (("schema_fields", 2, "derived", "method"), "flat"),
+    (("schema_fields", 2, "derived", "units"), "m"),
+    (("schema_fields", 5, "crs_epsg"), ...),
+    (("schema_fields", 5, "coordinate_precision"), ...),
+    (("schema_fields", 5, "crs_epsg"), "4258"),
+    (("schema_fields", 5, "coordinate_precision"), 99),
+    (("schema_fields", 0, "crs_epsg"), 4258),
+    (("schema_fields", 0, "coordinate_precision"), 3),
+    (("freshness_sla_minutes",), -1),
+    (("freshness_sla_minutes",), 1.5),
+    (("freshness_sla_minutes",), ...),
+    (("availability_target",), 0),
+    (("availability_target",), 99.9),
+    (("availability_target",), "0.9"),
+    (("availability_target",), ...),
+    (("product_owner_id",), "the team"),
+    (("product_owner_id",), ...),
+    (("topology_rule_set",), "flat"),
+    (("topology_parameters", "gap_width"), -1),
+    (("topology_parameters", "tolerance"), "1"),
+    (("topology_parameters", "gap"), 1),
+    (("topology_parameters",), 3),
+    (("semantics",), []),
+    (("semantics", "owner_class"), []),
+    (("semantics", "owner_class", "enum"), []),
+    (("semantics", "owner_class", "enum"), "A"),
+    (("semantics", "owner_class", "enum", 0), None),
+    (("semantics", "owner_class", "enum", 0), ["A"]),
+    (("semantics", "owner_class", "null_means"), 1),
+    (("semantics", "owner_class", "meaning"), None),
+    (("semantics", "owner_class", "enums"), ["A"]),
+    (("geometry",), "xy"),
+    (("geometry", "nullable"), "no"),
+    (("geometry", "empty"), None),
+    (("geometry", "dimensions"), "xyt"),
+    (("geometry", "z_precision"), 16),
+    (("geometry", "m_precision"), -1),
+    (("geometry", "edges"), "straight"),
+    (("geometry", "direction"), "none"),
+    (("geometry", "name"), ""),
+    (("geometry", "dimension"), "xy"),
+    (("name",), 7),
+    (("name",), ""),
+    (("description",), 7),
+    (("key",), []),
+    (("key",), 1),
+    (("key",), ["a", "a"]),
+    (("key",), [1]),
+    (("key",), ""),
+    (("extent",), [1, 2, 3]),
+    (("extent",), ["1", 2, 3, 4]),
+    (("extent",), "everywhere"),
+    (("required_accuracy_m",), 0),
+    (("required_accuracy_m",), "1 m"),
+    (("freshness_from",), 1),
+    (("latency",), 100),
+    (("latency", "p50_ms"), 0),
+    (("latency", "p95_ms"), "1"),
+    (("latency", "p99_ms"), -1),
+    (("latency", "p90_ms"), 1),
+    (("bands",), {}),
+    (("bands", 0, "name"), ...),
+    (("bands", 0, "type"), "byte"),
+    (("bands", 0, "type"), ...),
+    (("bands", 0, "nodata"), "x"),
+    (("bands", 0, "unit"), 1),
+    (("bands", 0, "description"), 1),
+    (("pixel", "size"), [1]),
+    (("pixel", "size"), [0, 1]),
+    (("pixel", "overviews"), [1]),
+    (("negative", "feature_order"), "random"),
+    (("negative", "max_features"), 0),
+    (("negative", "antimeridian"), "cut"),
+    (("negative", "empty_result"), 200),
+    (("negative", "statements"), "none"),
+    (("degradation", "when_late"), "old"),
+    (("degradation", "when_late"), ...),
+    (("degradation", "when_unavailable"), "old"),
+    (("degradation", "label"), 1),
+    (("degradation", "hold_minutes"), -1),
+    (("deprecation", "since"), "soon"),
+    (("deprecation", "since"), ...),
+    (("deprecation", "until"), "2026-13-01"),
+    (("deprecation", "replaced_by"), 2),
+    (("deprecation", "reason"), 2),
+    (("titel",), "x"),
+    (("partitioning",), {"by": "h3"}),
 ]
 
 
@@ -116,10 +209,17 @@ def test_every_clause_is_spoilt_somewhere_above():
         assert clauses(group) <= spoilt
 
 
-@pytest.mark.parametrize(("path", "value"), [
-    (("crs_epsg",), 28992.0), (("availability_target",), 1), (("schema_fields", 0, "unit"), None), (("key",), "parcel_id"),
-    (("schema_fields", 0, "unit"), "none"), (("product_id",), "3F0C2A52-6A1E-4D0E-9A55-5D2C9D1B7E10"),
-])
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("crs_epsg",), 28992.0),
+        (("availability_target",), 1),
+        (("schema_fields", 0, "unit"), None),
+        (("key",), "parcel_id"),
+        (("schema_fields", 0, "unit"), "none"),
+        (("product_id",), "3F0C2A52-6A1E-4D0E-9A55-5D2C9D1B7E10"),
+    ],
+)
 def test_both_accept_other_spellings(sound, path, value):
     varied = put(sound, path, value)
     SCHEMA.validate(varied)
@@ -151,7 +251,9 @@ def test_names_are_nfc_everywhere(bare):
     assert contract.meaning("caf\u00e9").enum == ("\u00e9",)
 
 
-@pytest.mark.parametrize("name", ["geometry", "bbox", "select", "a.b", "..", "x y", 'q"uote', "'; drop table data; --", "line\nbreak", "\U0001f3e0", "%s", "{0}"])
+@pytest.mark.parametrize(
+    "name", ["geometry", "bbox", "select", "a.b", "..", "x y", 'q"uote', "'; drop table data; --", "line\nbreak", "\U0001f3e0", "%s", "{0}"]
+)
 def test_any_column_name_is_a_name(bare, name):
     bare["schema_fields"].append({"name": name, "type": "string"})
     contract = parse(bare)
@@ -221,42 +323,48 @@ def test_d04_a_version_that_is_a_number():
 # --- laws ------------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("path", "value", "at", "words"), [
-    (("crs_epsg",), 4258, "contract_version", "names EPSG:28992, but crs_epsg is 4258"),
-    (("contract_version",), "v1.2.0-crs:EPSG:28992-res:0m", "contract_version", "a resolution of 0m is none"),
-    (("schema_fields", 5, "crs_epsg"), 999999, "schema_fields[5].crs_epsg", "EPSG:999999 is not a CRS that PROJ knows"),
-    (("schema_fields", 0, "name"), "guid", "schema_fields[4].name", "is already the name of schema_fields[0]"),
-    (("schema_fields", 0, "name"), "shape", "geometry.name", "is already the name of schema_fields[0]"),
-    (("schema_fields", 1, "pattern"), "(", "schema_fields[1].pattern", "is not a regular expression"),
-    (("schema_fields", 3, "time_zone"), "Europe/Amsterdm", "schema_fields[3].time_zone", "is not an IANA time zone"),
-    (("schema_fields", 0, "time_zone"), "UTC", "schema_fields[0].time_zone", "has no meaning for type integer"),
-    (("schema_fields", 7, "unique"), True, "schema_fields[7].unique", "cannot be judged for type list<string>"),
-    (("schema_fields", 1, "derived"), {}, "schema_fields[1].derived", "has no meaning for type string"),
-    (("semantics", "owner_clas"), {"meaning": "x"}, "semantics.owner_clas", "is not a field of schema_fields"),
-    (("semantics", "attr"), {"enum": ["x"]}, "semantics.attr.enum", "cannot be judged for type struct"),
-    (("semantics", "owner_class", "enum"), ["A", "A"], "semantics.owner_class.enum[1]", "repeats entry 0"),
-    (("semantics", "tags", "enum"), [1], "semantics.tags.enum[0]", "is a number, but the field is of type list<string>"),
-    (("semantics", "price", "enum"), ["1.505"], "semantics.price.enum[0]", "of type decimal(10,2)"),
-    (("extent",), [278000, 306000, 13000, 620000], "extent", "has no inside"),
-    (("topology_rule_set",), "none", "topology_parameters", "there is none"),
-])
+@pytest.mark.parametrize(
+    ("path", "value", "at", "words"),
+    [
+        (("crs_epsg",), 4258, "contract_version", "names EPSG:28992, but crs_epsg is 4258"),
+        (("contract_version",), "v1.2.0-crs:EPSG:28992-res:0m", "contract_version", "a resolution of 0m is none"),
+        (("schema_fields", 5, "crs_epsg"), 999999, "schema_fields[5].crs_epsg", "EPSG:999999 is not a CRS that PROJ knows"),
+        (("schema_fields", 0, "name"), "guid", "schema_fields[4].name", "is already the name of schema_fields[0]"),
+        (("schema_fields", 0, "name"), "shape", "geometry.name", "is already the name of schema_fields[0]"),
+        (("schema_fields", 1, "pattern"), "(", "schema_fields[1].pattern", "is not a regular expression"),
+        (("schema_fields", 3, "time_zone"), "Europe/Amsterdm", "schema_fields[3].time_zone", "is not an IANA time zone"),
+        (("schema_fields", 0, "time_zone"), "UTC", "schema_fields[0].time_zone", "has no meaning for type integer"),
+        (("schema_fields", 7, "unique"), True, "schema_fields[7].unique", "cannot be judged for type list<string>"),
+        (("schema_fields", 1, "derived"), {}, "schema_fields[1].derived", "has no meaning for type string"),
+        (("semantics", "owner_clas"), {"meaning": "x"}, "semantics.owner_clas", "is not a field of schema_fields"),
+        (("semantics", "attr"), {"enum": ["x"]}, "semantics.attr.enum", "cannot be judged for type struct"),
+        (("semantics", "owner_class", "enum"), ["A", "A"], "semantics.owner_class.enum[1]", "repeats entry 0"),
+        (("semantics", "tags", "enum"), [1], "semantics.tags.enum[0]", "is a number, but the field is of type list<string>"),
+        (("semantics", "price", "enum"), ["1.505"], "semantics.price.enum[0]", "of type decimal(10,2)"),
+        (("extent",), [278000, 306000, 13000, 620000], "extent", "has no inside"),
+        (("topology_rule_set",), "none", "topology_parameters", "there is none"),
+    ],
+)
 def test_laws(sound, path, value, at, words):
     problem = only(put(sound, path, value))
     assert problem.path == at
     assert words in problem.message
 
 
-@pytest.mark.parametrize(("kind", "good", "bad"), [
-    ("string", ["a", "1"], [1, True, None]),
-    ("integer", [1, -(2**63)], [1.5, "1", True, 2**63]),
-    ("number", [1, 1.5], ["1", True]),
-    ("boolean", [True, False], [1, "true"]),
-    ("date", ["2024-02-29"], ["2023-02-29", "20240229", 20240229, "2024-02-29T00:00"]),
-    ("time", ["12:30", "12:30:01.5"], ["24:61", 750]),
-    ("timestamp", ["2024-01-01T00:00:00Z"], ["2024-01-01T00:00:00", "x"]),
-    ("timestamp_local", ["2024-01-01T00:00:00"], ["2024-01-01T00:00:00Z"]),
-    ("decimal(4,2)", [1, "99.99", 1.5, "1e1"], ["100", "1.005", "x", True, "1e400", "NaN"]),
-])
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        ("string", ["a", "1"], [1, True, None]),
+        ("integer", [1, -(2**63)], [1.5, "1", True, 2**63]),
+        ("number", [1, 1.5], ["1", True]),
+        ("boolean", [True, False], [1, "true"]),
+        ("date", ["2024-02-29"], ["2023-02-29", "20240229", 20240229, "2024-02-29T00:00"]),
+        ("time", ["12:30", "12:30:01.5"], ["24:61", 750]),
+        ("timestamp", ["2024-01-01T00:00:00Z"], ["2024-01-01T00:00:00", "x"]),
+        ("timestamp_local", ["2024-01-01T00:00:00"], ["2024-01-01T00:00:00Z"]),
+        ("decimal(4,2)", [1, "99.99", 1.5, "1e1"], ["100", "1.005", "x", True, "1e400", "NaN"]),
+    ],
+)
 def test_members_of_a_code_list_are_of_the_fields_type(bare, kind, good, bad):
     bare["schema_fields"].append({"name": "f", "type": kind})
     assert isinstance(parse(bare | {"semantics": {"f": {"enum": good}}}), Contract)

@@ -27,12 +27,23 @@ def test_a_stamp_reads_back():
         assert str(Stamp.parse(text)) == text
 
 
-@pytest.mark.parametrize("text", [
-    "v2.0.0-rc.1-crs:EPSG:4326-res:10m",  # pre-releases have no place in the form
-    "1.2.0-crs:EPSG:4326-res:10m", "v1.2-crs:EPSG:4326-res:10m", "v01.2.0-crs:EPSG:4326-res:10m", "v1.2.0-crs:epsg:4326-res:10m",
-    "v1.2.0-crs:EPSG:4326-res:10", "v1.2.0-crs:EPSG:4326-res:10ft", "v1.2.0", "v1.2.0-crs:EPSG:4326-res:10m ", "v\u0661.2.0-crs:EPSG:4326-res:10m",
-    "v1.2.0-crs:EPSG:0-res:10m", "v" + "9" * 5000 + ".0.0-crs:EPSG:4326-res:10m",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v2.0.0-rc.1-crs:EPSG:4326-res:10m",  # pre-releases have no place in the form
+        "1.2.0-crs:EPSG:4326-res:10m",
+        "v1.2-crs:EPSG:4326-res:10m",
+        "v01.2.0-crs:EPSG:4326-res:10m",
+        "v1.2.0-crs:epsg:4326-res:10m",
+        "v1.2.0-crs:EPSG:4326-res:10",
+        "v1.2.0-crs:EPSG:4326-res:10ft",
+        "v1.2.0",
+        "v1.2.0-crs:EPSG:4326-res:10m ",
+        "v\u0661.2.0-crs:EPSG:4326-res:10m",
+        "v1.2.0-crs:EPSG:0-res:10m",
+        "v" + "9" * 5000 + ".0.0-crs:EPSG:4326-res:10m",
+    ],
+)
 def test_other_forms_are_refused(text):
     with pytest.raises(ValueError, match="is not v<major>"):
         Stamp.parse(text)

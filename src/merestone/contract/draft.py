@@ -111,7 +111,8 @@ def resolution_for(epsg: int, precision: int) -> str:
     """
     grid = metres_per_unit(epsg) / 10.0**precision
     metres = 10.0 ** (math.ceil(round(math.log10(grid), 6)) + 1)
-    metres = min(max(metres, 0.001), 999_000_000.0)
+    if metres < _UNITS[0][1]:
+        return f"{metres / _UNITS[0][1]:.9f}".rstrip("0") + _UNITS[0][0]
     unit, size = [(unit, size) for unit, size in _UNITS if size <= metres * (1 + 1e-9)][-1]
     return f"{round(metres / size)}{unit}"
 

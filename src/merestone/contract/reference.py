@@ -21,7 +21,8 @@ _HEAD = f"""# Contract: reference
 A contract is a YAML 1.2 or JSON document: UTF-8, or UTF-16 with a byte order mark; at most {MAX_BYTES // 1024} KiB,
 {MAX_VALUES:,} values (aliases expanded) and {MAX_DEPTH} levels; one document, no tags, no merge keys, every key once and as text.
 Plain scalars follow the YAML 1.2 core schema: `NO`, `on`, `12:30` and `2024-01-01` are text, while `012` is the number 12, `1e3` the
-number 1000 and `~` is null; put such values in quotes where text is meant. Unknown and misspelt keys are refused with their path and the likeliest meaning.
+number 1000 and `~` is null; put such values in quotes where text is meant. Unknown and misspelt keys are refused with their path and
+the likeliest meaning.
 
 `merestone contract lint FILE` checks a contract; `merestone contract schema` prints its JSON Schema.
 A line that ends in `# confirm` is a guess that waits for a person; lint counts them.
