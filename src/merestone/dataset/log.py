@@ -41,8 +41,8 @@ class Status:
 
     `fresh_utc`: when a delivery last proved to be what is published: the end of the newest published or unchanged attempt, None where no
     record says so. `since`: the attempts that began after it and brought nothing, oldest first. `live_bytes` are named by the current
-    version, `old_bytes` only by older ones, `loose_bytes` by none (attempts that failed or still run). `suppressed_share`: of the rows
-    of that delivery, how many differed from what is published by noise only.
+    version, `old_bytes` only by older ones, `loose_bytes` by none (attempts that failed or still run); lineage is evidence and not
+    counted. `suppressed_share`: of the rows of that delivery, how many differed from what is published by noise only.
     """
 
     version: int
@@ -87,13 +87,13 @@ def status(dataset: Dataset) -> Status:
     live = {ref.path for ref in objects(head)}
     old = {ref.path for manifest in manifests[1:] for ref in objects(manifest)} - live
     live_bytes = old_bytes = loose_bytes = 0
-    for folder in ("data/", "_changes/", "_index/", "_findings/", "_lineage/"):
+    for folder in ("data/", "_changes/", "_index/", "_findings/"):
         for name, size in dataset.store.list(folder):
             if name in live:
                 live_bytes += size
             elif name in old:
                 old_bytes += size
-            elif folder != "_lineage/":  # sealed lineage is evidence, named by records too
+            else:
                 loose_bytes += size
     records = read_records(dataset.store)
     good = [record for record in records if record.status in ("published", "unchanged")]

@@ -44,7 +44,7 @@ def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str,
         to: the version whose content comes back.
         reason: why, in a person's words; kept in the manifest.
         now: the time, UTC, ISO 8601 with Z.
-        lineage: what the manifest says of sealed lineage; that of the old version by default.
+        lineage: what the manifest says of sealed lineage; by default that of `head`, so that the chain of runs has no gap.
 
     Raises:
         UsageError: there is no such older version, or no reason.
@@ -64,7 +64,7 @@ def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str,
     def build(version: int) -> Manifest:
         return replace(
             target, version=version, parent=head.manifest.version, parent_sha256=head.sha256, run_id=attempt.run_id, attempt=attempt.number,
-            time_utc=now, counts=counts, changes=changes, lineage=target.lineage if lineage is None else lineage, files_written=0,
+            time_utc=now, counts=counts, changes=changes, lineage=head.manifest.lineage if lineage is None else lineage, files_written=0,
             files_carried=len(target.files), rollback={"to": to, "reason": reason},
             withdrawn=tuple(dict.fromkeys([*(each for each in head.manifest.withdrawn if each != _delivered(target)), *withdrawn])))
 
