@@ -124,8 +124,21 @@ def expand(table: Any) -> Any:
             chunks = [to_hex(each) for each in column.chunks]
             arrays.append(pa.chunked_array(chunks, pa.string()))
         else:
-            arrays.append(pc.cast(column, field.type) if column.type != field.type else column)
+            arrays.append(_texts(column) if column.type != field.type else column)
     return pa.Table.from_arrays(arrays, schema=LINEAGE_ARROW_SCHEMA)
+
+
+def _texts(column: Any) -> Any:
+    """A dictionary column as a string column."""
+    chunks = []
+    for each in column.chunks:
+        if each.null_count == len(each):
+            chunks.append(pa.nulls(len(each), pa.string()))
+        elif each.null_count == 0 and len(each.dictionary) == 1:
+            chunks.append(pa.repeat(each.dictionary[0], len(each)))
+        else:
+            chunks.append(pc.cast(each, pa.string()))
+    return pa.chunked_array(chunks, pa.string())
 
 
 def compact(table: Any) -> Any:

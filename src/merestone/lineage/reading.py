@@ -281,13 +281,17 @@ def scan(
         if parts:
             yield pa.concat_tables([read_part(store, part, root, names=names) for part in parts])
         return
-    groups = [group for part in parts for group in _groups_of(store, part, root)]
+    groups = []
+    for part in parts:
+        with _reader(store, part, root) as reader:
+            groups += _groups_of(reader, part)
     for low, high in _ranges(groups, rows):
         tables = []
         for part in parts:
             chosen = [each.number for each in groups if each.part is part and each.meets(low, high)]
             if chosen:
-                table = conform(_read_groups(store, part, root, chosen, names), names)
+                with _reader(store, part, root) as reader:
+                    table = conform(_read_groups(reader, chosen, names), names)
                 features = table.column("feature_id")
                 inside = pc.greater_equal(features, low)
                 tables.append(table.filter(inside if high is None else pc.and_(inside, pc.less(features, high))))
@@ -310,10 +314,11 @@ def history(store: Store, feature_id: str, root: str = ROOT, *, runs: Sequence[R
         for part in run.parts:
             if not part.first_feature <= feature_id <= part.last_feature:
                 continue
-            chosen = [each.number for each in _groups_of(store, part, root) if each.may_hold(feature_id)]
-            if chosen and pc.any(pc.equal(_read_groups(store, part, root, chosen, ["feature_id"]).column(0), feature_id)).as_py():
-                table = _read_groups(store, part, root, chosen, wanted)
-                mine.append(conform(table.filter(pc.equal(table.column("feature_id"), feature_id)), wanted))
+            with _reader(store, part, root) as reader:
+                chosen = [each.number for each in _groups_of(reader, part) if each.may_hold(feature_id)]
+                if chosen and pc.any(pc.equal(_read_groups(reader, chosen, ["feature_id"]).column(0), feature_id)).as_py():
+                    table = _read_groups(reader, chosen, wanted)
+                    mine.append(conform(table.filter(pc.equal(table.column("feature_id"), feature_id)), wanted))
         if mine:
             found.append(pa.concat_tables(mine).sort_by("sequence"))
     if not found:
@@ -379,21 +384,19 @@ class _Group:
         return self.low is None or self.high is None or (self.high >= low and (high is None or self.low < high))
 
 
-def _groups_of(store: Store, part: Part, root: str) -> list[_Group]:
-    with _reader(store, part, root) as reader:
-        column = reader.schema_arrow.names.index("feature_id")
-        found = []
-        for number in range(reader.metadata.num_row_groups):
-            group = reader.metadata.row_group(number)
-            limits = group.column(column).statistics
-            known = limits is not None and limits.has_min_max
-            found.append(_Group(part, number, group.num_rows, limits.min if known else None, limits.max if known else None))
-        return found
+def _groups_of(reader: Any, part: Part) -> list[_Group]:
+    column = reader.schema_arrow.names.index("feature_id")
+    found = []
+    for number in range(reader.metadata.num_row_groups):
+        group = reader.metadata.row_group(number)
+        limits = group.column(column).statistics
+        known = limits is not None and limits.has_min_max
+        found.append(_Group(part, number, group.num_rows, limits.min if known else None, limits.max if known else None))
+    return found
 
 
-def _read_groups(store: Store, part: Part, root: str, groups: Sequence[int], names: Sequence[str]) -> Any:
-    with _reader(store, part, root) as reader:
-        return reader.read_row_groups(list(groups), columns=[each for each in names if each in reader.schema_arrow.names])
+def _read_groups(reader: Any, groups: Sequence[int], names: Sequence[str]) -> Any:
+    return reader.read_row_groups(list(groups), columns=[each for each in names if each in reader.schema_arrow.names])
 
 
 @contextmanager
