@@ -83,7 +83,7 @@ def page(change: ChangeMap) -> str:
     total = change.totals.touched
     notes = []
     if total > len(shown):
-        notes.append(f"Shown are {len(shown):,} of {total:,} touched features; `merestone changes` lists all of them.")
+        notes.append(f"Shown are {len(shown):,} of {total:,} touched features; merestone changes lists all of them.")
     if shapes.simplified:
         notes.append(f"For the screen {plural(shapes.simplified, 'outline')} had to be simplified; the published geometry is not.")
     if shapes.left_out:
