@@ -23,6 +23,8 @@ from merestone.contract.document import FieldType
 Mask = npt.NDArray[np.bool_]
 Cast = tuple[Any, Mask]
 
+_TIMES = {"date", "time", "timestamp", "timestamp_local"}
+_FROM_JSON = {"string", "list", "struct", *_TIMES}
 _EXACT = 2**53  # beyond it a float may stand for several integers
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _ZONED = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}(:?\d{2})?)$"
@@ -71,7 +73,9 @@ def never(given: Any, kind: FieldType, *, json_text: bool, utc: bool) -> str | N
     """Why no value of a delivered type can become the contract's type without loss or guess, None where some can."""
     found = delivered_kind(given, json_text=json_text, utc=utc)
     agreed, there = kind.kind, found.kind
-    if there == "null" or (there == "json" and agreed not in {"binary", "geometry"}):
+    if there == "json" and agreed not in _FROM_JSON:
+        return f"values of mixed types where {kind} is agreed"  # GDAL gives 1 and "1" the same text there
+    if there in {"null", "json"}:
         return None
     if agreed == "timestamp" and there == "timestamp_local":
         return "no time zone: timestamp_local where timestamp (an instant) is agreed"
@@ -128,7 +132,7 @@ def cast(array: Any, kind: FieldType, *, json_text: bool, utc: bool) -> Cast:
     none = np.zeros(len(array), dtype=bool)
     if array.null_count == len(array):
         return pa.nulls(len(array), arrow_type(kind)), none
-    if json_text:
+    if json_text and kind.kind not in _TIMES:
         return _from_json(array, kind)
     if kind.kind == "string":
         return _text(array), none
@@ -142,7 +146,7 @@ def cast(array: Any, kind: FieldType, *, json_text: bool, utc: bool) -> Cast:
         return _number(array)
     if kind.kind == "decimal":
         return _decimal(array, kind)
-    if kind.kind in {"date", "time", "timestamp", "timestamp_local"}:
+    if kind.kind in _TIMES:
         return _from_text(array, kind) if is_text(array.type) else _instant(array, kind)
     return _list(array, kind, utc=utc) if kind.kind == "list" else _struct(array, kind, utc=utc)
 
@@ -303,18 +307,27 @@ def _struct(array: Any, kind: FieldType, *, utc: bool) -> Cast:
 
 
 def _from_json(array: Any, kind: FieldType) -> Cast:
-    """JSON texts, one Python value each: GDAL writes them only for columns of objects and of mixed types, at a speed below this one's."""
+    """JSON texts, one Python value each: GDAL writes them only for columns of objects and of mixed types, at a speed below this one's.
+
+    In a column of mixed types it writes strings without quotes: what is no JSON is a string, and what could be a string or a number is
+    neither.
+    """
     out, bad = [], np.zeros(len(array), dtype=bool)
     for row, text in enumerate(array.to_pylist()):
         try:
-            out.append(None if text is None else _typed(json.loads(text, parse_float=Decimal), kind))
+            value = None if text is None else json.loads(text, parse_float=Decimal, parse_constant=_no_number)
+        except ValueError:
+            value = text
+        try:
+            out.append(_typed(value, kind))
         except (ValueError, ArithmeticError):
             out.append(None)
             bad[row] = True
-    if kind.kind in {"date", "time", "timestamp", "timestamp_local"}:
-        cast_text, bad_text = _from_text(pa.array(out, pa.string()), kind)
-        return cast_text, bad | bad_text
     return pa.array(out, arrow_type(kind)), bad
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(text)  # NaN and Infinity are no JSON
 
 
 def _typed(value: Any, kind: FieldType) -> Any:
@@ -328,7 +341,7 @@ def _typed(value: Any, kind: FieldType) -> Any:
     if kind.kind == "string" and isinstance(value, dict | list):
         # a contract that calls an object text keeps it as JSON text; members are sorted, since their order says nothing (RFC 8259)
         return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=float)
-    if kind.kind in {"string", "date", "time", "timestamp", "timestamp_local"} and isinstance(value, str):
+    if kind.kind == "string" and isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if kind.kind == "boolean" and isinstance(value, bool):
         return value

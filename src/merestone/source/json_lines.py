@@ -1,6 +1,6 @@
-"""GeoJSON text sequences (one feature a line, or RFC 8142): telling them, and counting their records.
+"""GeoJSON text sequences (one feature a line, or RFC 8142): telling them, and proving their records whole.
 
-GDAL leaves out a record that it cannot parse and says nothing; the count shows that one is missing, and `broken_record` which.
+GDAL leaves out a record that it cannot parse, or makes a feature of what it can read of it, and says nothing.
 Not here: reading features (`vector`).
 """
 
@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
-_CHUNK = 1 << 20
+from merestone.errors import SourceError
+
 _PEEK = 1 << 16
 _RECORD_SEPARATOR = b"\x1e"
 _LONGEST = 1 << 28
@@ -33,38 +34,38 @@ def is_sequence(file: IO[bytes]) -> bool:
     return isinstance(first, dict) and first.get("type") == "Feature" and any(line.strip() for line in iter(file.readline, b""))
 
 
-def count_records(file: IO[bytes]) -> int:
-    """How many records a sequence has: separators of RFC 8142, or else lines that are not blank."""
-    count, separated, open_line = 0, None, False
-    while chunk := file.read(_CHUNK):
-        if separated is None:
-            separated = chunk.lstrip().startswith(_RECORD_SEPARATOR)
-        if separated:
-            count += chunk.count(_RECORD_SEPARATOR)
-            continue
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
-            count += bool(open_line or line.strip())
-            open_line = False
-        open_line = open_line or bool(rest.strip())
-    return count + open_line
+def check_records(file: IO[bytes], shown: str) -> int:
+    """How many features a sequence has, each of them proved to be whole JSON.
 
+    One Python object a record, at ten times the speed at which GDAL reads them afterwards.
 
-def broken_record(file: IO[bytes]) -> tuple[int, str] | None:
-    """The first record that is no JSON object with a type, counted from 1, and what is wrong with it."""
-    for number, text in enumerate(_records(file), start=1):
+    Raises:
+        SourceError: a record is no JSON or no feature; names its number, counted from 1.
+    """
+    count = 0
+    for count, text in enumerate(_records(file), start=1):
         try:
             value = json.loads(text)
-        except ValueError as fault:
-            return number, str(fault)
-        if not isinstance(value, dict) or value.get("type") != "Feature":
-            return number, "it is no Feature"
-    return None
+            fault = None if isinstance(value, dict) and value.get("type") == "Feature" else "it is no Feature"
+        except ValueError as broken:
+            fault = str(broken)
+        if fault is not None:
+            raise SourceError(f"{shown} is broken or cut off at record {count}: {fault}", field=shown, hint="copy or export it again")
+    return count
 
 
 def _records(file: IO[bytes]) -> Iterator[bytes]:
-    """The records one by one; only read after something was found to be missing."""
+    """The records one by one: between separators where the text has them (RFC 8142), else one a line."""
+    held = b""
+    separated = None
     for line in iter(file.readline, b""):
-        for record in line.split(_RECORD_SEPARATOR):
-            if record.strip():
-                yield record
+        if separated is None and line.strip():
+            separated = line.lstrip().startswith(_RECORD_SEPARATOR)
+        if not separated:
+            if line.strip():
+                yield line
+            continue
+        *whole, held = (held + line).split(_RECORD_SEPARATOR)
+        yield from (each for each in whole if each.strip())
+    if held.strip():
+        yield held

@@ -18,7 +18,7 @@ from merestone.outcome import Finding
 from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain, plain_type
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.gdal import Gdal, geometry_place
-from merestone.source.json_lines import broken_record, count_records
+from merestone.source.json_lines import check_records
 from merestone.source.located import Located, open_bytes
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec
 
@@ -63,7 +63,7 @@ class VectorSource:
         rows = self._gdal.count(self._layer) if found.format in _COUNTED else None
         if found.format == "GeoJSONSeq":
             with open_bytes(found) as file:
-                rows = count_records(file)
+                rows = check_records(file, found.shown)
         is_geopackage = found.format == "GPKG"
         self._delivery = Delivery(
             path=spec.path,
@@ -90,23 +90,15 @@ class VectorSource:
                 yield self._shaped(batch, rows + 1)
                 rows += batch.num_rows
         if self._delivery.rows is not None and rows != self._delivery.rows:
-            raise self._incomplete(rows)
+            raise SourceError(
+                f"{self._found.shown} breaks off: {rows} of {self._delivery.rows} rows could be read",
+                field=self._found.shown,
+                hint="copy or export it again",
+            )
 
     def late_findings(self) -> tuple[Finding, ...]:
         """What GDAL warned about while reading."""
         return self._gdal.spoken()
-
-    def _incomplete(self, rows: int) -> SourceError:
-        where = ""
-        if self._found.format == "GeoJSONSeq":
-            with open_bytes(self._found) as file:
-                broken = broken_record(file)
-            where = "" if broken is None else f"; record {broken[0]}: {broken[1]}"
-        return SourceError(
-            f"{self._found.shown} breaks off: {rows} of {self._delivery.rows} rows could be read{where}",
-            field=self._found.shown,
-            hint="copy or export it again",
-        )
 
     def _chosen_layer(self, asked: str | None, spec_path: str) -> str | None:
         if asked is None and self._found.format in _ONE_LAYER:
