@@ -311,13 +311,15 @@ def test_a_draft_is_read_back(folder):
             key=("parcel_id",),
             columns=(("OLD: NAME", "district"),),
             partition={"by": "column", "column": "district"},
-            notes={"partition": Note("the only column with few values", confirm=True)},
+            max_rejected=0.03,
+            notes={"partition": Note("the only column with few values", confirm=True), "rejects": Note("7 rows are faulty", confirm=True)},
         )
     )
     publication = read_publication(write(folder, drafted))
     assert publication.source == SourceSpec(str(folder / "x y.gpkg"), layer="no", crs="EPSG:28992", encoding="cp1252")
     assert publication.columns == (("OLD: NAME", "district"),)
     assert publication.partition == PartitionRule("column", "district")
+    assert publication.rejects == RejectsRule(0.03)
     assert publication.destination == str(folder / "published" / "no")
 
 

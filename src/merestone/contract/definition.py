@@ -99,7 +99,7 @@ FIELD = Group(
         ),
         Clause("nullable", Truth(), "whether a value may be missing", default="true"),
         Clause("unit", Text(), "the unit of the values, or `none`", default="none", empty=True),
-        Clause("unique", Truth(), "whether every value is different from every other", default="false"),
+        Clause("unique", Truth(), "whether every value is different from every other", default="false", checked=False),
         Clause(
             "pattern",
             Text(form="a regular expression", free=True),
@@ -248,7 +248,12 @@ CONTRACT = Group(
         Clause("name", Text(), "the product's short name"),
         Clause("description", _PROSE, "words for people"),
         Clause("key", Columns("a field"), "the field or fields that identify a feature over all versions"),
-        Clause("extent", Listed(Real(), 4, 4), "xmin, ymin, xmax, ymax in the CRS of the contract, within which every position lies"),
+        Clause(
+            "extent",
+            Listed(Real(), 4, 4),
+            "xmin, ymin, xmax, ymax in the CRS of the contract, within which every position lies",
+            checked=False,
+        ),
         Clause("required_accuracy_m", Real(above=0), "the horizontal accuracy that a coordinate operation must have, in metres"),
         Clause(
             "freshness_from",
