@@ -60,19 +60,18 @@ class Event:
 class Textbook:
     """A list of records, turned into columns at the end."""
 
-    def __init__(self):
+    def __init__(self, features):
         self.events = []
-
-    def emit(self, features):
-        sequence = len(self.events)
+        sequence = 0
         for feature in features:
             for stage, kind in STAGES:
-                name = hashlib.blake2b("\x1f".join((RUN, stage, feature, kind)).encode(), digest_size=16).hexdigest()
+                name = hashlib.blake2b(f"{RUN}\x1f{stage}\x1f{feature}\x1f{kind}".encode(), digest_size=16).hexdigest()
                 self.events.append(Event(name, RUN, sequence, TIME, stage, kind, feature, "EPSG:28992", "EPSG:4326", "PASS", 0, 0.1,
                                          tool_version="pyproj 3.7.1, PROJ 9.5.1", audit_tag="nightly", contract_version="1.0.0"))
                 sequence += 1
 
     def to_table(self):
+        """Column by column, from the records."""
         return pa.Table.from_arrays([pa.array([getattr(each, field.name) for each in self.events], field.type)
                                      for field in LINEAGE_ARROW_SCHEMA], schema=LINEAGE_ARROW_SCHEMA)
 
@@ -116,10 +115,20 @@ def emit(ids, run, writer=None):
     return collector if writer is None else None
 
 
-def timed(work):
-    begun = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - begun
+def timed(work, times=1):
+    """The result, and the best of some times: the first one also pays for memory that the process never used before."""
+    best = float("inf")
+    for _ in range(times):
+        result = None  # what the time before made is given back first
+        begun = time.perf_counter()
+        result = work()
+        best = min(best, time.perf_counter() - begun)
+    return result, best
+
+
+def same(one, other):
+    if one != other:
+        raise SystemExit("the two do not give the same events")
 
 
 def line(what, plain, ours):
@@ -129,13 +138,12 @@ def line(what, plain, ours):
 def against_the_textbook(events):
     ids = features(events)
     print(f"{events:,} events{'':<20}{'textbook':>12}{'merestone':>12}{'ratio':>12}")
-    textbook = Textbook()
     names = ids.to_pylist()
-    _, plain_emit = timed(lambda: textbook.emit(names))
-    plain, plain_table = timed(textbook.to_table)
-    ours, our_emit = timed(lambda: emit(ids, RUN))
-    table, our_table = timed(ours.to_table)
-    assert table.column("event_id").equals(plain.column("event_id"))
+    textbook, plain_emit = timed(lambda: Textbook(names), 2)
+    plain, plain_table = timed(textbook.to_table, 2)
+    ours, our_emit = timed(lambda: emit(ids, RUN), 2)
+    table, our_table = timed(ours.to_table, 2)
+    same(table.column("event_id"), plain.column("event_id"))
     del textbook
     line("emit, to Arrow (ours: compact)", plain_emit + plain_table, our_emit)
     line("emit, to a table of plain columns", plain_emit + plain_table, our_emit + our_table)
@@ -156,13 +164,13 @@ def against_the_textbook(events):
         sealed, our_write = timed(seal)
         line("write (ours: sort, Merkle, seal)", plain_write, our_write)
         for what, given in (("deduplicate, nothing repeated", 1), ("deduplicate, all events twice", 2)):
-            plain_rows, plain_time = timed(lambda given=given: textbook_deduplicate(pa.concat_tables([plain] * given)))
-            our_rows, our_time = timed(lambda given=given: deduplicate(pa.concat_tables([table] * given)))
-            assert plain_rows.num_rows == our_rows.num_rows
+            plain_rows, plain_time = timed(lambda given=given: textbook_deduplicate(pa.concat_tables([plain] * given)), 2)
+            our_rows, our_time = timed(lambda given=given: deduplicate(pa.concat_tables([table] * given)), 2)
+            same(plain_rows.num_rows, our_rows.num_rows)
             line(what, plain_time, our_time)
         _, plain_summary = timed(lambda: textbook_summary(textbook_deduplicate(pq.read_table(path, schema=LINEAGE_ARROW_SCHEMA))))
         summary, our_summary = timed(lambda: conformance_summary(f"{store.url}/_lineage", RUN))
-        assert summary["passed"] == events
+        same(summary["passed"], events)
         line("verdict from disk", plain_summary, our_summary)
         _, our_read = timed(lambda: read_run(store, RUN))
         print(f"read all back: {our_read:.2f} s; bytes an event on disk: {sum(each.bytes for each in sealed.parts) / events:.1f}"
@@ -177,6 +185,7 @@ class Counting(LocalStore):
         self.bytes = 0
 
     def open(self, name):
+        """As the store, with a count of what is read."""
         counter = self
 
         class File(pa.PythonFile):

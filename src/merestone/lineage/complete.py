@@ -1,0 +1,117 @@
+"""Whether the events of a run tell the whole story: no gap in the sequence, no stage left out, nothing after a refusal.
+
+Not here: which rows stand (`reading.deduplicate`), the comparison with what was published (`run`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.lineage import columns
+from merestone.lineage.collector import OUTSIDE_CHAIN, base_stage
+from merestone.outcome import SAMPLES
+
+SKEW = timedelta(minutes=5)
+"""How far a clock may run ahead before its time is doubted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """One thing that is missing or doubtful. `samples`: up to 20 feature ids, or sequences for rules about them."""
+
+    rule: str
+    message: str
+    count: int
+    samples: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object."""
+        return {"rule": self.rule, "message": self.message, "count": self.count, "samples": list(self.samples)}
+
+
+def check_sequence(table: Any, *, now: datetime) -> list[Gap]:
+    """What is wrong with the order of a run's rows as they were sealed (not deduplicated). Order is never taken from time.
+
+    - `sequence_twice`: one sequence on events of different ids. A replayed row (same id) is none.
+    - `sequence_gap`: a number is missing inside a batch; reported, never filled. Batches of Merestone begin at 0, others where they do.
+    - `future`: event_time_utc lies beyond `now` and the skew of clocks; it is kept, and no freshness may be taken from it.
+    """
+    found: list[Gap] = []
+    pairs = table.select(["sequence", "event_id"]).group_by(["sequence", "event_id"]).aggregate([])
+    numbers, counts = np.unique(np.asarray(columns.one_chunk(pairs.column("sequence"))), return_counts=True)
+    if len(twice := numbers[counts > 1]):
+        found.append(Gap("sequence_twice", "one sequence stands on several events", len(twice), _shown(twice)))
+    jumps = np.diff(numbers)
+    inside = (numbers[1:] >> 24 == numbers[:-1] >> 24) & (jumps > 1)
+    firsts = np.flatnonzero(np.diff(numbers >> 24, prepend=-1) != 0)
+    late = firsts[(numbers[firsts] >> 48 > 0) & (numbers[firsts] & 0xFFFFFF > 0)]  # a batch of ours that does not begin at 0
+    missing = [range(int(numbers[at]) + 1, int(numbers[at + 1])) for at in np.flatnonzero(inside)]
+    missing += [range(int(numbers[at]) & ~0xFFFFFF, int(numbers[at])) for at in late]
+    if missing:
+        missing.sort(key=lambda each: each.start)
+        words = tuple(str(each.start) if len(each) == 1 else f"{each.start} to {each.stop - 1}" for each in missing[:SAMPLES])
+        found.append(Gap("sequence_gap", "numbers are missing inside a batch", sum(map(len, missing)), words))
+    ahead = np.asarray(pc.greater(columns.one_chunk(table.column("event_time_utc")), pa.scalar(now + SKEW, pa.timestamp("us", "UTC"))))
+    if ahead.any():
+        found.append(Gap("future", f"event_time_utc is after {(now + SKEW).isoformat()}", int(ahead.sum()), _features(table, ahead)))
+    return found
+
+
+def check_chain(table: Any, plan: Sequence[str]) -> list[Gap]:
+    """Which features lack a stage of the plan, or go on after a refusal, by the rows of one run as they were sealed.
+
+    PASS or WARN at stage N needs PASS or WARN at stage N-1 of the plan in the same attempt; nothing follows a REJECT. The stage `publish`
+    stands outside. A stage that is not in the plan is named (`stage_unknown`).
+    """
+    stages = columns.one_chunk(columns.one_chunk(table.column("stage")).dictionary_encode())
+    place = {stage: at for at, stage in enumerate(plan)}
+    bases = [base_stage(each) for each in stages.dictionary.to_pylist()]
+    level = np.array([place.get(each, -2 if each == OUTSIDE_CHAIN else -1) for each in bases], np.int64)[np.asarray(stages.indices)]
+    found: list[Gap] = []
+    if (unknown := level == -1).any():
+        names = sorted({each for each in bases if each not in place and each != OUTSIDE_CHAIN})
+        found.append(Gap("stage_unknown", f"stages {', '.join(names)} are not in the plan", int(unknown.sum()), _features(table, unknown)))
+    inside = level >= 0
+    if not inside.any():
+        return found
+    rows = np.flatnonzero(inside)
+    level = level[rows]
+    features = columns.one_chunk(columns.one_chunk(table.column("feature_id")).dictionary_encode())
+    attempt = np.asarray(columns.one_chunk(table.column("sequence")))[rows] >> 48
+    subject, group = np.unique(np.stack([attempt, np.asarray(features.indices)[rows].astype(np.int64)]), axis=1, return_inverse=True)
+    group = group.reshape(-1)
+    refused = np.asarray(pc.equal(columns.one_chunk(table.column("outcome")), "REJECT"))[rows]
+    reached = np.zeros((subject.shape[1], len(plan)), np.bool_)
+    stopped = np.zeros_like(reached)  # by any step of the stage, even where another step of it passes
+    reached[group, level] = True
+    stopped[group[refused], level[refused]] = True
+    ids = features.dictionary
+    for at in range(1, len(plan)):
+        lacking = reached[:, at] & ~reached[:, at - 1]
+        if lacking.any():
+            found.append(Gap("stage_missing", f"{plan[at]} stands without {plan[at - 1]} before it", int(lacking.sum()),
+                             _of(ids, subject[1][lacking])))
+    after = (np.cumsum(stopped, axis=1) - stopped > 0) & reached  # a REJECT at an earlier stage
+    if (late := after.any(axis=1)).any():
+        found.append(Gap("after_reject", "a stage follows a REJECT", int(late.sum()), _of(ids, subject[1][late])))
+    return found
+
+
+def _shown(numbers: npt.NDArray[np.int64]) -> tuple[str, ...]:
+    return tuple(str(each) for each in numbers[:SAMPLES].tolist())
+
+
+def _features(table: Any, mask: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(table.column("feature_id").take(pa.array(np.flatnonzero(mask)[:SAMPLES])).to_pylist()))
+
+
+def _of(ids: Any, codes: npt.NDArray[np.int64]) -> tuple[str, ...]:
+    return tuple(ids.take(pa.array(codes[:SAMPLES])).to_pylist())
