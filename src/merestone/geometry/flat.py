@@ -1,0 +1,603 @@
+"""Points, lines and polygons, single or multi, as flat arrays: parsed, rounded and ordered with NumPy for many rows at once.
+
+Not here: collections, curves, big-endian values, values with very many parts, and bytes that are no WKB. `parse` leaves those rows out,
+and `fallback` hands them to `single`, which defines what is right; tests hold the two equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from merestone.geometry import form, single
+
+MOST_STEPS = 64  # parts, or rings of one part: a row with more goes through `single`, since each step costs all rows a pass
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+_Found = tuple[Ints, int, int, Ints, Ints]  # rows, part, ring, where its vertices start, how many there are
+_LARGEST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Rows of one dimensionality. A row has parts, a part runs of vertices: one for a point or line, its rings for a polygon.
+
+    row, kind, parts: (rows,) place in the column, WKB type, parts as delivered; part_row: (parts,) index of the row; run_part: (runs,)
+    index of the part; run_start: (runs,) where the run's vertices begin in the bytes; run_size: (runs,) vertices; exterior: (runs,);
+    end: (rows,) where the geometry ends. Parts and runs stand in the order of the bytes. An empty point has a run of no vertices.
+    """
+
+    data: Bytes
+    z: bool
+    m: bool
+    row: Ints
+    kind: Ints
+    parts: Ints
+    part_row: Ints
+    run_part: Ints
+    run_start: Ints
+    run_size: Ints
+    exterior: Mask
+    end: Ints
+
+    @property
+    def width(self) -> int:
+        """Ordinates of a vertex."""
+        return 2 + self.z + self.m
+
+
+def parse(data: Bytes, start: Ints, end: Ints, rows: Ints) -> Iterator[Flat]:
+    """The rows that can be read here, by dimensionality. `rows` are places in start and end, which hold where each value lies."""
+    rows = rows[end[rows] - start[rows] >= 9]
+    at = start[rows]
+    code = _counts(data, at + 1)
+    plain = code & 0x1FFFFFFF
+    thousands, kind = plain // 1000, plain % 1000
+    z = (code & 0x80000000 != 0) | (thousands == 1) | (thousands == 3)
+    m = (code & 0x40000000 != 0) | (thousands >= 2)
+    good = (data[at] == 1) & (thousands <= 3) & (kind >= 1) & (kind <= single.MULTIPOLYGON)
+    head = at + 5 + 4 * (code & 0x20000000 != 0)
+    for has_z in (False, True):
+        for has_m in (False, True):
+            chosen = good & (z == has_z) & (m == has_m)
+            if chosen.any():
+                yield _parse(data, rows[chosen], kind[chosen], head[chosen], end[rows[chosen]], has_z, has_m)
+
+
+def _counts(data: Bytes, at: Ints) -> Ints:
+    """A little-endian uint32 at each place."""
+    low, second, third, high = (data[at + shift].astype(np.int64) for shift in range(4))
+    return low | second << 8 | third << 16 | high << 24
+
+
+class _Cursor:
+    """Where each row's reading stands; a row that does not fit falls out."""
+
+    def __init__(self, data: Bytes, at: Ints, end: Ints) -> None:
+        self.data, self.at, self.end, self.good = data, at.copy(), end, np.ones(len(at), np.bool_)
+
+    def counts(self, who: Ints) -> tuple[Ints, Ints]:
+        """Read a count in these rows: who could, and what it is."""
+        who = self._fit(who, 4)
+        found = _counts(self.data, self.at[who])
+        self.at[who] += 4
+        return who, found
+
+    def skip(self, who: Ints, size: Ints) -> tuple[Ints, Mask]:
+        """Go over so many bytes in these rows: who could, as rows and as a mask of the rows given."""
+        fits = size <= self.end[who] - self.at[who]
+        self.good[who[~fits]] = False
+        self.at[who[fits]] += size[fits]
+        return who[fits], fits
+
+    def heads(self, who: Ints, kind: Ints, z: bool, m: bool) -> Ints:
+        """Read the head of a member of a multi: who has one of the right type, dimensions and byte order."""
+        who = self._fit(who, 5)
+        at = self.at[who]
+        code = _counts(self.data, at + 1)
+        thousands = (code & 0x1FFFFFFF) // 1000
+        has_z = (code & 0x80000000 != 0) | (thousands == 1) | (thousands == 3)
+        has_m = (code & 0x40000000 != 0) | (thousands >= 2)
+        right = (self.data[at] == 1) & ((code & 0x1FFFFFFF) % 1000 == kind[who] - 3) & (thousands <= 3)
+        right &= (has_z == z) & (has_m == m)
+        self.good[who[~right]] = False
+        who = who[right]
+        self.at[who] += 5 + 4 * (code[right] & 0x20000000 != 0)
+        return who
+
+    def _fit(self, who: Ints, size: int) -> Ints:
+        fits = self.at[who] + size <= self.end[who]
+        self.good[who[~fits]] = False
+        return who[fits]
+
+
+def _parse(data: Bytes, rows: Ints, kind: Ints, at: Ints, end: Ints, z: bool, m: bool) -> Flat:
+    cursor = _Cursor(data, at, end)
+    stride = 8 * (2 + z + m)
+    everyone = np.arange(len(rows))
+    parts = np.ones(len(rows), np.int64)
+    multi, counts = cursor.counts(everyone[kind > single.POLYGON])
+    parts[multi] = counts
+    cursor.good &= parts <= MOST_STEPS
+    found: list[_Found] = []
+    for part in range(int(parts[cursor.good].max(initial=0))):
+        who = everyone[cursor.good & (parts > part)]
+        who = np.concatenate([who[kind[who] <= single.POLYGON], cursor.heads(who[kind[who] > single.POLYGON], kind, z, m)])
+        base = np.where(kind > single.POLYGON, kind - 3, kind)
+        points = who[base[who] == single.POINT]
+        points, _ = cursor.skip(points, np.full(len(points), stride))
+        begin = cursor.at[points] - stride
+        there = ~(np.isnan(_doubles(data, begin)) & np.isnan(_doubles(data, begin + 8)))
+        found.append((points, part, 0, begin, there.astype(np.int64)))
+        found += _runs(cursor, who[base[who] == single.LINE], part, 0, stride)
+        polygons, rings = cursor.counts(who[base[who] == single.POLYGON])
+        cursor.good[polygons[rings > MOST_STEPS]] = False
+        for ring in range(int(rings[rings <= MOST_STEPS].max(initial=0))):
+            found += _runs(cursor, polygons[(rings > ring) & cursor.good[polygons]], part, ring, stride)
+    return _gathered(data, rows, kind, parts, cursor, found, z, m)
+
+
+def _runs(cursor: _Cursor, who: Ints, part: int, ring: int, stride: int) -> list[_Found]:
+    who, sizes = cursor.counts(who)
+    begin = cursor.at[who].copy()
+    who, fits = cursor.skip(who, sizes * stride)
+    return [(who, part, ring, begin[fits], sizes[fits])]
+
+
+def _gathered(
+    data: Bytes, rows: Ints, kind: Ints, parts: Ints, cursor: _Cursor, found: list[_Found], z: bool, m: bool,
+) -> Flat:
+    """The runs of the rows that were read to their end, in the order of the bytes."""
+    place = np.cumsum(cursor.good) - 1
+    parts = parts[cursor.good]
+    first_part = np.cumsum(parts) - parts
+    row = np.concatenate([each[0] for each in found]) if found else np.zeros(0, np.int64)
+    part = np.concatenate([np.full(len(each[0]), each[1]) for each in found]) if found else row
+    ring = np.concatenate([np.full(len(each[0]), each[2]) for each in found]) if found else row
+    begin = np.concatenate([each[3] for each in found]) if found else row
+    size = np.concatenate([each[4] for each in found]) if found else row
+    keep = cursor.good[row]
+    row, part, ring, begin, size = place[row[keep]], part[keep], ring[keep], begin[keep], size[keep]
+    order = np.lexsort((ring, part, row))
+    return Flat(
+        data=data, z=z, m=m, row=rows[cursor.good], kind=kind[cursor.good], parts=parts,
+        part_row=np.repeat(np.arange(len(parts)), parts), run_part=(first_part[row] + part)[order], run_start=begin[order], run_size=size[order],
+        exterior=ring[order] == 0, end=cursor.at[cursor.good],
+    )
+
+
+def _doubles(data: Bytes, at: Ints) -> Floats:
+    """A little-endian double at each place, aligned or not."""
+    out = np.empty(len(at))
+    for shift in range(8):
+        chosen = np.flatnonzero(at & 7 == shift)
+        if len(chosen):
+            out[chosen] = _view(data, shift)[at[chosen] >> 3]
+    return out
+
+
+def _view(data: Bytes, shift: int) -> Floats:
+    return data[shift : shift + (len(data) - shift) // 8 * 8].view("<f8")
+
+
+def vertices(flat: Flat) -> Floats:
+    """All vertices, (n, width), in the order of the runs."""
+    size = flat.run_size
+    first = np.cumsum(size) - size
+    at = np.repeat(flat.run_start - first * 8 * flat.width, size) + np.arange(size.sum()) * (8 * flat.width)
+    out = np.empty((len(at), flat.width))
+    for shift in range(8):
+        chosen = np.flatnonzero(at & 7 == shift)
+        if len(chosen):
+            words, view = at[chosen] >> 3, _view(flat.data, shift)
+            for place in range(flat.width):
+                out[chosen, place] = view[words + place]
+    return out
+
+
+# ---- canonical form ----
+
+
+@dataclass(frozen=True, slots=True)
+class Canonical:
+    """Rows in their canonical form: integer vertices (n, width) run by run in canonical order, and what has to be written around them.
+
+    parts: (rows,) without empty ones; part_rings: (parts,) rings of a polygon; run_size: (runs,); flags: (rows,) of `kernel.canonical`.
+    """
+
+    row: Ints
+    kind: Ints  # single types: POINT, LINE, POLYGON
+    bits: int
+    parts: Ints
+    part_rings: Ints
+    run_size: Ints
+    q: Ints
+    flags: npt.NDArray[np.uint8]
+
+
+def canonical(flat: Flat, grid: form.Grid, shape: form.Shape) -> Canonical:
+    """Round, drop repeats, turn, rotate and sort."""
+    z, m = flat.z and shape.keep_z, flat.m and shape.keep_m
+    kind = np.where(flat.kind > single.POLYGON, flat.kind - 3, flat.kind)
+    flags = np.full(len(flat.row), (form.DROPPED_Z if flat.z and not z else 0) | (form.DROPPED_M if flat.m and not m else 0), np.uint8)
+    q, bad = _rounded(vertices(flat), flat, grid, z, m)
+    run_row = flat.part_row[flat.run_part]
+    _flag(flags, run_row[np.repeat(np.arange(len(run_row)), flat.run_size)[bad]], form.BAD_ORDINATE)
+    run_kind = kind[run_row]
+    size, q = _without_repeats(q, flat.run_size, run_kind)
+    # Rings of no vertices go, but for the exterior of a polygon that has holes.
+    there = size > 0
+    ring = run_kind == single.POLYGON
+    part_has = np.zeros(len(flat.part_row), np.bool_)
+    part_has[flat.run_part[there]] = True
+    kept = there | (ring & flat.exterior & part_has[flat.run_part])
+    _flag(flags, run_row[kept & ~there], form.COLLAPSED)
+    _flag(flags, run_row[there][_collapsed(q, size[there], run_kind[there], 2 + z)], form.COLLAPSED)
+    q = _turned(q, size[there], run_kind[there], flat.exterior[there], shape)
+    new_part = np.cumsum(part_has) - 1
+    ordered = Canonical(
+        row=flat.row, kind=kind, bits=z | m << 1, flags=flags,
+        parts=np.bincount(flat.part_row[part_has], minlength=len(flat.row)),
+        part_rings=np.bincount(new_part[flat.run_part[kept]], minlength=int(part_has.sum())),
+        run_size=size[kept], q=q,
+    )
+    return _sorted(ordered)
+
+
+def _flag(flags: npt.NDArray[np.uint8], rows: Ints, bit: int) -> None:
+    flags[rows] |= np.uint8(bit)
+
+
+def _rounded(floats: Floats, flat: Flat, grid: form.Grid, z: bool, m: bool) -> tuple[Ints, Mask]:
+    """Integer vertices of the dimensions that are kept, and which of them hold an ordinate that no grid can."""
+    columns = [to_grid(floats[:, 0], grid.precision), to_grid(floats[:, 1], grid.precision)]
+    if z:
+        columns.append(to_grid(floats[:, 2], grid.z))
+    bad = np.zeros(len(floats), np.bool_)
+    for each in columns:
+        bad |= ~on_grid(each)
+    if m:
+        measure = floats[:, 2 + flat.z]
+        columns.append(np.where(np.isnan(measure), single.NO_MEASURE, to_grid(measure, grid.m)))
+        bad |= ~on_grid(columns[-1]) & ~np.isnan(measure)
+    return np.stack(columns, axis=1), bad
+
+
+def on_grid(q: Ints) -> Mask:
+    """Which integers are multiples of the grid rather than the bits of a float."""
+    return np.asarray((q <= single.GRID_LIMIT) & (q >= -single.GRID_LIMIT), np.bool_)
+
+
+def to_grid(values: Floats, precision: int) -> Ints:
+    """`single.to_grid` of many."""
+    bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
+    if precision == form.RAW_PRECISION:
+        return bits
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (values * 10.0**precision if precision >= 0 else values / 10.0**-precision) * 1000.0
+        held = np.abs(scaled) < 2.0**62
+        q = (np.rint(np.where(held, scaled, 0.0)).astype(np.int64) + 500) // 1000
+    return np.where(held & on_grid(q), q, bits)
+
+
+def from_grid(q: Ints, precision: int) -> Floats:
+    """`single.from_grid` of many."""
+    held = on_grid(q)
+    plain = np.where(held, q, 0)
+    floats = plain / 10.0**precision if precision >= 0 else plain * 10.0**-precision
+    return np.where(held, floats, np.where(q == single.NO_MEASURE, np.nan, q.view(np.float64)))
+
+
+def _first(size: Ints) -> Ints:
+    return np.cumsum(size) - size
+
+
+def _without_repeats(q: Ints, size: Ints, kind: Ints) -> tuple[Ints, Ints]:
+    """Sizes and vertices without consecutive repeats in lines and rings, and without the closing vertices of rings."""
+    run = np.repeat(np.arange(len(size)), size)
+    keep = np.ones(len(q), np.bool_)
+    keep[1:] = (q[1:] != q[:-1]).any(axis=1) | (run[1:] != run[:-1]) | (kind[run[1:]] == single.POINT)
+    q, run = q[keep], run[keep]
+    size = np.bincount(run, minlength=len(size))
+    first = _first(size)
+    long = np.flatnonzero((kind == single.POLYGON) & (size > 1))
+    last = first[long] + size[long] - 1
+    closed = (q[first[long]] == q[last]).all(axis=1)
+    keep = np.ones(len(q), np.bool_)
+    keep[last[closed]] = False
+    size[long[closed]] -= 1
+    return size, q[keep]
+
+
+def _collapsed(q: Ints, size: Ints, kind: Ints, positions_in: int) -> Mask:
+    """Which runs (none empty) have too few different positions."""
+    if not len(size):
+        return np.zeros(0, np.bool_)
+    first, run = _first(size), np.repeat(np.arange(len(size)), size)
+    place = np.arange(len(q))
+    position = q[:, :positions_in]
+    other = (position != position[first[run]]).any(axis=1)
+    second = np.minimum.reduceat(np.where(other, place, len(q)), first)
+    has_second = second < len(q)
+    third = other & (position != position[np.where(has_second, second, 0)[run]]).any(axis=1)
+    has_third = np.logical_or.reduceat(third, first)
+    return np.where(kind == single.POLYGON, ~has_third, ~has_second) & (kind != single.POINT)
+
+
+def _turned(q: Ints, size: Ints, kind: Ints, exterior: Mask, shape: form.Shape) -> Ints:
+    """Vertices with each ring (none empty) in its direction and from its start, and lines in theirs."""
+    if not len(size):
+        return q
+    first, run = _first(size), np.repeat(np.arange(len(size)), size)
+    ring = kind == single.POLYGON
+    start, backwards = np.zeros(len(size), np.int64), np.zeros(len(size), np.bool_)
+    odd = np.zeros(len(size), np.bool_)  # rings for `single`
+    if ring.any():
+        sign, odd = _signs(q, size, first, run, ring)
+        backwards = ring & ((sign > 0) != exterior)
+        start, tied = _starts(q, first, run)
+        odd |= ring & (tied | (sign == 0))
+        start[~ring] = 0
+    if shape.either_way:
+        lines = kind == single.LINE
+        backwards[lines] = _backwards_is_less(q, size, first, run)[lines]
+    step = np.arange(len(q)) - first[run]
+    inner = np.where(ring[run], np.where(backwards[run], start[run] - step, start[run] + step) % size[run], step)
+    inner = np.where(backwards[run] & ~ring[run], size[run] - 1 - step, inner)
+    out = q[first[run] + inner]
+    for each in np.flatnonzero(odd):
+        here = slice(first[each], first[each] + size[each])
+        rows = [tuple(row) for row in q[here].tolist()]
+        out[here] = single.turned(rows, hole=not exterior[each])
+    return out
+
+
+def _signs(q: Ints, size: Ints, first: Ints, run: Ints, ring: Mask) -> tuple[Ints, Mask]:
+    """The sign of each run's exact area where int64 can hold it, and which rings need larger numbers."""
+    x, y = q[:, 0], q[:, 1]
+    held = np.logical_and.reduceat(on_grid(x) & on_grid(y), first)
+    x, y = np.where(held[run], x - x[first[run]], 0), np.where(held[run], y - y[first[run]], 0)
+    next_one = np.arange(1, len(q) + 1)
+    next_one[first + size - 1] = first
+    largest = np.maximum.reduceat(np.maximum(np.abs(x), np.abs(y)), first).astype(np.float64)
+    small = 2.0 * size * largest * largest < 2.0**62
+    x, y = np.where(small[run], x, 0), np.where(small[run], y, 0)
+    twice = np.add.reduceat(x * y[next_one] - x[next_one] * y, first)
+    return np.sign(twice), ring & held & ~small
+
+
+def _starts(q: Ints, first: Ints, run: Ints) -> tuple[Ints, Mask]:
+    """Where each run has its least vertex, and which runs have it more than once."""
+    candidate = np.ones(len(q), np.bool_)
+    for column in q.T:
+        value = np.where(candidate, column, _LARGEST)
+        candidate &= value == np.minimum.reduceat(value, first)[run]
+    # A candidate that was out and holds the largest integer itself would come back in; it cannot: no ordinate has these bits.
+    place = np.arange(len(q))
+    start = np.minimum.reduceat(np.where(candidate, place, len(q)), first) - first
+    return start, np.add.reduceat(candidate.astype(np.int64), first) > 1
+
+
+def _backwards_is_less(q: Ints, size: Ints, first: Ints, run: Ints) -> Mask:
+    """Whether each run read from its end is less than read from its start."""
+    place = np.arange(len(q))
+    other = q[first[run] + size[run] - 1 - (place - first[run])]
+    differs = (q != other).any(axis=1)
+    where = np.minimum.reduceat(np.where(differs, place, len(q)), first)
+    found = where < len(q)
+    at = np.where(found, where, 0)
+    column = (q[at] != other[at]).argmax(axis=1)
+    ends = np.arange(len(at))
+    return np.asarray(found & (other[at][ends, column] < q[at][ends, column]), np.bool_)
+
+
+def _sorted(canonical: Canonical) -> Canonical:
+    """Holes and parts in the order of their bytes. Only rows that have several are looked at, one by one."""
+    part_kind = np.repeat(canonical.kind, canonical.parts)
+    run_first, part_first, row_first = _first(canonical.run_size), _first(canonical.part_rings), _first(canonical.parts)
+    several = canonical.parts > 1
+    several[np.repeat(np.arange(len(canonical.parts)), canonical.parts)[canonical.part_rings > 2]] = True
+    many = np.flatnonzero(several)
+    if not len(many):
+        return canonical
+    runs, parts = np.arange(len(canonical.run_size)), np.arange(len(canonical.part_rings))
+    for row in many:
+        bodies = []
+        for part in range(row_first[row], row_first[row] + canonical.parts[row]):
+            order = list(range(part_first[part], part_first[part] + canonical.part_rings[part]))
+            packed = [_packed(canonical, run_first[run], canonical.run_size[run], counted=part_kind[part] != single.POINT) for run in order]
+            holes = sorted(range(1, len(order)), key=packed.__getitem__)
+            picked = [0, *holes]
+            rings = len(order).to_bytes(4, "little") if part_kind[part] == single.POLYGON else b""
+            bodies.append((rings + b"".join(packed[place] for place in picked), part, [order[place] for place in picked]))
+        there = slice(row_first[row], row_first[row] + canonical.parts[row])
+        run_there = slice(part_first[bodies[0][1]], part_first[bodies[-1][1]] + canonical.part_rings[bodies[-1][1]])
+        bodies.sort(key=lambda body: body[0])
+        parts[there] = [body[1] for body in bodies]
+        runs[run_there] = [run for body in bodies for run in body[2]]
+    size = canonical.run_size[runs]
+    vertex = np.repeat(run_first[runs] - _first(size), size) + np.arange(len(canonical.q))
+    return replace(canonical, part_rings=canonical.part_rings[parts], run_size=size, q=canonical.q[vertex])
+
+
+def _packed(canonical: Canonical, first: int, size: int, *, counted: bool) -> bytes:
+    body = canonical.q[first : first + size].tobytes()
+    return int(size).to_bytes(4, "little") + body if counted else body
+
+
+# ---- bytes ----
+
+
+class _Page:
+    """Bytes to be filled at any place."""
+
+    def __init__(self, size: int) -> None:
+        self.data = np.zeros(size + 16, np.uint8)
+        self.size = size
+
+    def put(self, at: Ints, values: npt.NDArray[np.int64] | int, width: int) -> None:
+        """Little-endian integers of 1 or 4 bytes."""
+        for shift in range(width):
+            self.data[at + shift] = np.asarray(values) >> (8 * shift) & 0xFF
+
+    def put_rows(self, at: Ints, rows: npt.NDArray[np.int64] | Floats) -> None:
+        """A row of 8-byte words at each place."""
+        words = rows.view(np.int64)
+        for shift in range(8):
+            chosen = np.flatnonzero(at & 7 == shift)
+            if len(chosen):
+                view = self.data[shift : shift + (len(self.data) - shift) // 8 * 8].view(np.int64)
+                for place in range(words.shape[1]):
+                    view[(at[chosen] >> 3) + place] = words[chosen, place]
+
+
+def encoded(canonical: Canonical) -> tuple[Bytes, Ints]:
+    """The bytes G of all rows, and where each begins and ends: offsets (rows + 1,)."""
+    part_kind = np.repeat(canonical.kind, canonical.parts)
+    run_part = np.repeat(np.arange(len(canonical.part_rings)), canonical.part_rings)
+    run_head = np.where(part_kind[run_part] == single.POINT, 0, 4)
+    part_head = np.where(part_kind == single.POLYGON, 4, 0)
+    layout = _Layout(canonical, head=6, part_head=part_head, run_head=run_head, run_out=canonical.run_size)
+    page = layout.page
+    page.put(layout.row_at, canonical.kind + 3, 1)
+    page.put(layout.row_at + 1, canonical.bits, 1)
+    page.put(layout.row_at + 2, canonical.parts, 4)
+    page.put(layout.part_at[part_head > 0], canonical.part_rings[part_head > 0], 4)
+    page.put(layout.run_at[run_head > 0], canonical.run_size[run_head > 0], 4)
+    page.put_rows(layout.vertex_at(canonical), canonical.q)
+    return page.data[: page.size], layout.offsets
+
+
+def stored(canonical: Canonical, grid: form.Grid, want: int) -> tuple[Bytes, Ints, npt.NDArray[np.uint8]]:
+    """The stored WKB of all rows, offsets (rows + 1,), and flags with WRONG_TYPE added."""
+    kind, parts = canonical.kind, canonical.parts
+    right = np.ones(len(kind), np.bool_)
+    if want not in (form.WANTED["any"], form.WANTED["multi"]):
+        right = kind + 3 == want if want >= single.MULTIPOINT else (kind == want) & (parts <= 1)
+    flags = np.where(right, canonical.flags, canonical.flags | form.WRONG_TYPE).astype(np.uint8)
+    multi = (parts > 1) | (right & ((want == form.WANTED["multi"]) | (kind + 3 == want)))
+    part_row = np.repeat(np.arange(len(parts)), parts)
+    part_kind = kind[part_row]
+    run_part = np.repeat(np.arange(len(canonical.part_rings)), canonical.part_rings)
+    run_kind = part_kind[run_part]
+    size = canonical.run_size
+    ring = run_kind == single.POLYGON
+    run_out = np.where(size == 0, 0, np.where(ring, np.maximum(size + 1, 4), np.where(run_kind == single.LINE, np.maximum(size, 2), size)))
+    run_head = np.where(run_kind == single.POINT, 0, 4)
+    member = np.where(multi[part_row], 5, 0)
+    part_head = member + np.where(part_kind == single.POLYGON, 4, 0)
+    width = canonical.q.shape[1]
+    empty = parts == 0
+    body = np.where(empty & ~multi, np.where(kind == single.POINT, 8 * width, 4), 0)
+    layout = _Layout(canonical, head=5 + np.where(multi, 4, 0) + body, part_head=part_head, run_head=run_head, run_out=run_out)
+    page = layout.page
+    code = 1000 * canonical.bits
+    page.put(layout.row_at, 1, 1)
+    page.put(layout.row_at + 1, np.where(multi, kind + 3, kind) + code, 4)
+    page.put(layout.row_at[multi] + 5, parts[multi], 4)
+    nowhere = layout.row_at[empty & ~multi & (kind == single.POINT)] + 5
+    page.put_rows(nowhere, np.full((len(nowhere), width), np.nan))
+    has = member > 0
+    page.put(layout.part_at[has], 1, 1)
+    page.put(layout.part_at[has] + 1, part_kind[has] + code, 4)
+    polygon = part_kind == single.POLYGON
+    page.put(layout.part_at[polygon] + member[polygon], canonical.part_rings[polygon], 4)
+    page.put(layout.run_at[run_head > 0], run_out[run_head > 0], 4)
+    precisions = [grid.precision] * 2 + ([grid.z] if canonical.bits & 1 else []) + ([grid.m] if canonical.bits & 2 else [])
+    floats = np.stack([from_grid(column, precision) for column, precision in zip(canonical.q.T, precisions, strict=True)], axis=1)
+    at = layout.vertex_at(canonical)
+    page.put_rows(at, floats)
+    first = _first(size)
+    for extra in range(4):  # closing and padding: the first vertex once more
+        more = np.flatnonzero((run_out - size > extra) & (size > 0))
+        page.put_rows(at[first[more]] + 8 * width * (size[more] + extra), floats[first[more]])
+    return page.data[: page.size], layout.offsets, flags
+
+
+class _Layout:
+    """Where rows, parts and runs begin when each has a head and a run has `run_out` vertices of `width` ordinates."""
+
+    def __init__(self, canonical: Canonical, head: Ints | int, part_head: Ints, run_head: Ints, run_out: Ints) -> None:
+        width = canonical.q.shape[1]
+        part_row = np.repeat(np.arange(len(canonical.parts)), canonical.parts)
+        run_part = np.repeat(np.arange(len(canonical.part_rings)), canonical.part_rings)
+        heads = np.broadcast_to(np.asarray(head, np.int64), len(canonical.parts))
+        run_bytes = run_head + run_out * 8 * width
+        part_bytes = part_head + _summed(run_bytes, run_part, len(canonical.part_rings))
+        row_bytes = heads + _summed(part_bytes, part_row, len(canonical.parts))
+        self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(row_bytes)])
+        self.row_at = self.offsets[:-1]
+        before = _first(part_bytes)
+        self.part_at = self.row_at[part_row] + heads[part_row] + before - _of_first(before, _first(canonical.parts), part_row)
+        before = _first(run_bytes)
+        self.run_at = self.part_at[run_part] + part_head[run_part] + before - _of_first(before, _first(canonical.part_rings), run_part)
+        self._run_head = run_head
+        self.page = _Page(int(self.offsets[-1]))
+
+    def vertex_at(self, canonical: Canonical) -> Ints:
+        """Where each vertex goes."""
+        size, width = canonical.run_size, canonical.q.shape[1]
+        begin = self.run_at + self._run_head
+        return np.repeat(begin - _first(size) * 8 * width, size) + np.arange(len(canonical.q)) * (8 * width)
+
+
+def _summed(values: Ints, group: Ints, n: int) -> Ints:
+    """Sums by group; groups are runs of equal numbers."""
+    total = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
+    ends = np.cumsum(np.bincount(group, minlength=n))
+    out: Ints = np.diff(total[np.concatenate([np.zeros(1, np.int64), ends])])
+    return out
+
+
+def _of_first(values: Ints, first: Ints, group: Ints) -> Ints:
+    """For each entry the value of the first entry of its group."""
+    return np.asarray(values[first[group]], np.int64)
+
+
+# ---- scan ----
+
+
+def look(flat: Flat, out: form.Scan, ends: Ints) -> None:
+    """Fill a scan's rows with what lies in these; `ends` tells where each value ends."""
+    rows, n = flat.row, len(flat.row)
+    xy = vertices(flat)
+    run_row = flat.part_row[flat.run_part]
+    vertex_row = np.repeat(run_row, flat.run_size)
+    out.kind[rows], out.has_z[rows], out.has_m[rows] = flat.kind, flat.z, flat.m
+    out.vertices[rows] = np.bincount(vertex_row, minlength=n)
+    out.empty[rows] = out.vertices[rows] == 0
+    kind = np.where(flat.kind > single.POLYGON, flat.kind - 3, flat.kind)
+    ring = kind[run_row] == single.POLYGON
+    counts = np.zeros(len(flat.part_row), np.bool_)  # a polygon counts by its rings, empty ones too
+    counts[flat.run_part[ring | (flat.run_size > 0)]] = True
+    out.parts[rows] = np.bincount(flat.part_row[counts], minlength=n)
+    for column, low, high in ((xy[:, 0], 0, 2), (xy[:, 1], 1, 3)):
+        finite = np.isfinite(column)
+        least, most = np.full(n, np.inf), np.full(n, -np.inf)
+        np.minimum.at(least, vertex_row[finite], column[finite])
+        np.maximum.at(most, vertex_row[finite], column[finite])
+        out.bounds[rows, low], out.bounds[rows, high] = np.where(least <= most, least, np.nan), np.where(least <= most, most, np.nan)
+    flags = np.where(flat.end < ends[rows], form.TRAILING_BYTES, 0)
+    nan = np.isnan(xy)
+    flags = _also(flags, vertex_row[nan[:, 0] | nan[:, 1]], form.NAN_XY)
+    flags = _also(flags, vertex_row[np.isinf(xy).any(axis=1)], form.INFINITE)
+    if flat.z:
+        flags = _also(flags, vertex_row[nan[:, 2]], form.NAN_Z)
+    there = ring & (flat.run_size > 0)
+    first = _first(flat.run_size)[there]
+    opened = (xy[first, :2] != xy[first + flat.run_size[there] - 1, :2]).any(axis=1)
+    flags = _also(flags, run_row[there][opened], form.UNCLOSED_RING)
+    flags = _also(flags, run_row[there][flat.run_size[there] < 4], form.SHORT_RING)
+    flags = _also(flags, run_row[(kind[run_row] == single.LINE) & (flat.run_size == 1)], form.SHORT_LINE)
+    out.flags[rows] = flags
+
+
+def _also(flags: Ints, rows: Ints, bit: int) -> Ints:
+    flags[rows] |= bit
+    return flags
