@@ -204,9 +204,8 @@ def _column(cells: npt.NDArray[np.uint8], each: DbfField, kind: Any, table: DbfT
     if each.kind == "D":
         text = _numbers(cells)
         text = pc.if_else(pc.equal(text, "00000000"), pa.scalar(None, pa.string()), text)
-        return _parsed(
-            text, each, table, rows, lambda part: pc.cast(pc.strptime(part, format="%Y%m%d", unit="s"), pa.date32()), "a date YYYYMMDD"
-        )
+        text = pc.replace_substring_regex(text, r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3")
+        return _parsed(text, each, table, rows, lambda part: part.cast(pa.date32()), "a date YYYYMMDD")
     return _parsed(_numbers(cells), each, table, rows, lambda part: part.cast(kind), "a number" if kind == pa.float64() else "an integer")
 
 
