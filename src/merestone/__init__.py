@@ -6,23 +6,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from merestone.change.delta import Delta, diff_against_manifest, partitions_to_rewrite
     from merestone.identity.frame import fingerprint_frame, fingerprint_table
+    from merestone.lineage.collector import LineageCollector
+    from merestone.lineage.event import LineageEvent, make_event_id
+    from merestone.lineage.reading import conformance_summary, deduplicate
+    from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
+    from merestone.run.browse import open_dataset as open  # noqa: A004 - `merestone.open(path)` is the public name
 
 __version__ = "0.1.0"
 
 # Where each public name lives. They are imported on first use, so that `import merestone` stays quick.
 _HOMES = {
-    "fingerprint_frame": "merestone.identity.frame",
-    "fingerprint_table": "merestone.identity.frame",
+    "Delta": "merestone.change.delta:Delta",
+    "LINEAGE_ARROW_SCHEMA": "merestone.lineage.schema:LINEAGE_ARROW_SCHEMA",
+    "LineageCollector": "merestone.lineage.collector:LineageCollector",
+    "LineageEvent": "merestone.lineage.event:LineageEvent",
+    "conformance_summary": "merestone.lineage.reading:conformance_summary",
+    "deduplicate": "merestone.lineage.reading:deduplicate",
+    "diff_against_manifest": "merestone.change.delta:diff_against_manifest",
+    "fingerprint_frame": "merestone.identity.frame:fingerprint_frame",
+    "fingerprint_table": "merestone.identity.frame:fingerprint_table",
+    "make_event_id": "merestone.lineage.event:make_event_id",
+    "open": "merestone.run.browse:open_dataset",
+    "partitions_to_rewrite": "merestone.change.delta:partitions_to_rewrite",
 }
 
-__all__ = ["__version__", "fingerprint_frame", "fingerprint_table"]
+__all__ = [
+    "LINEAGE_ARROW_SCHEMA",
+    "Delta",
+    "LineageCollector",
+    "LineageEvent",
+    "__version__",
+    "conformance_summary",
+    "deduplicate",
+    "diff_against_manifest",
+    "fingerprint_frame",
+    "fingerprint_table",
+    "make_event_id",
+    "open",
+    "partitions_to_rewrite",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    module, _, attribute = _HOMES[name].partition(":")
+    value = getattr(import_module(module), attribute)
     globals()[name] = value
     return value
 

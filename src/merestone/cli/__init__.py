@@ -1,0 +1,1 @@
+"""The command line: options in, a function of `run` called, text or JSON and an exit code out. Not here: any decision."""

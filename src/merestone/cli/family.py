@@ -1,0 +1,94 @@
+"""Groups of commands that load a command's module only when it is called, and that know which commands later versions will have.
+
+Not here: the commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from merestone.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """Where a command lives, and its line in the list of commands (a test holds it to the command's own)."""
+
+    module: str
+    attribute: str
+    words: str
+
+
+class Family(click.Group):
+    """A group of commands.
+
+    Args:
+        lazy: name to command, loaded on call.
+        later: names of later versions, each with what serves today ("" where nothing does); they are refused, not listed.
+    """
+
+    def __init__(self, *args: Any, lazy: Mapping[str, Lazy] | None = None, later: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "no_args_is_help": False})
+        self.lazy = dict(lazy or {})
+        self.later = dict(later or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands that work, in the order of the table."""
+        return [*self.lazy, *(name for name in super().list_commands(ctx) if name not in self.lazy)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by name; one of a later version is a command that refuses."""
+        if cmd_name in self.lazy:
+            place = self.lazy[cmd_name]
+            loaded: click.Command = getattr(import_module(place.module), place.attribute)
+            return loaded
+        if cmd_name in self.later:
+            return not_yet(f"{ctx.command_path} {cmd_name}", self.later[cmd_name])
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without loading any."""
+        rows = [(name, self._words(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As usual; without a command, the help is shown and the usage is wrong."""
+        if not args:
+            click.echo(self.get_help(ctx), err=True)
+            ctx.exit(UsageError.exit_code)
+        return super().parse_args(ctx, args)
+
+    def _words(self, ctx: click.Context, name: str) -> str:
+        if name in self.lazy:
+            return self.lazy[name].words
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(200) if command else ""
+
+
+def refuse(what: str, instead: str) -> NoReturn:
+    """Refuse what a later version will do.
+
+    Raises:
+        UsageError: always.
+    """
+    raise UsageError(f"{what}: not in this version", field=what.rsplit(" ", 1)[-1],
+                     hint=instead or "`merestone --help` lists what this version does")
+
+
+def not_yet(path: str, instead: str) -> click.Command:
+    """A command that takes any arguments and refuses."""
+
+    def callback(**_: Any) -> NoReturn:
+        refuse(path, instead)
+
+    return click.Command(
+        path.rsplit(" ", 1)[-1], callback=callback, hidden=True, add_help_option=False,
+        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )

@@ -1,0 +1,88 @@
+"""The commands `lineage summary | why | validate-schema`.
+
+Not here: reading the record of every move (`lineage.reading`), the evidence of change logs (`run.browse`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from merestone.cli import edge, options, words
+from merestone.cli.family import Family
+from merestone.errors import EXIT_DONE, EXIT_REFUSED, CorruptError, UsageError
+from merestone.lineage.schema import validate_schema
+from merestone.report.text import plural
+from merestone.run import browse
+
+LATER = {
+    "scorecard": "`merestone lineage summary DATASET` gives the verdict of one run",
+    "history": "`merestone lineage why DATASET FEATURE` lists every run that met a feature",
+    "rejects": "rejected rows stand beside the run record: _runs/<run>-<attempt>.rejects.parquet",
+    "runs": "`merestone log DATASET` lists the run of each version",
+    "query": "",
+    "ingest": "",
+    "iso19115": "",
+    "openlineage": "",
+    "prov": "",
+    "prove": "",
+    "evidence": "",
+    "retain": "",
+    "check-complete": "",
+    "check-partitions": "",
+}
+
+
+@click.group(cls=Family, later=LATER)
+def lineage() -> None:
+    """Ask what happened to a run's features, and why."""
+
+
+@lineage.command()
+@options.dataset
+@click.option("--run", "run_id", metavar="ID", help="A run, refused ones too; by default the one that made the version.")
+@options.as_json
+def summary(dataset: str, run_id: str | None, as_json: bool) -> int:
+    """Give the verdict of a run: events and features that passed, were warned of or rejected, by stage and reason.
+
+    Exit 6 where events contradict each other.
+    """
+    version = browse.version_at(dataset)
+    run, made = (run_id, None) if run_id is not None else browse.run_of(version)
+    found = browse.lineage_summary(version.store, run)
+    value = {"name": version.manifest.name, "version": made, **found}
+    edge.answer(value, words.run_summary(value), as_json=as_json)
+    conflicts = found["deduplication"] is not None and found["deduplication"]["conflicts"]
+    return CorruptError.exit_code if conflicts else EXIT_DONE
+
+
+@lineage.command()
+@options.whole_dataset
+@click.argument("feature", metavar="FEATURE")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="At most so many runs, newest first.")
+@options.as_json
+def why(dataset: str, feature: str, limit: int, as_json: bool) -> int:
+    """Say why a feature is as it is: the versions that touched it and the runs that met it.
+
+    FEATURE is the key as messages write it: its text, or a JSON array where the key has several columns.
+    """
+    value = browse.why(browse.whole(dataset), feature, limit)
+    edge.answer(value, words.reasons(value), as_json=as_json)
+    return EXIT_DONE
+
+
+@lineage.command("validate-schema")
+@click.argument("file", metavar="FILE")
+@options.as_json
+def validate(file: str, as_json: bool) -> int:
+    """Check an event schema file (lineage_schema.yaml): exit 1 where it has faults."""
+    try:
+        faults = validate_schema(Path(file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError(f"{file} cannot be read: {getattr(fault, 'strerror', None) or fault}", field=file,
+                         hint="check the path and its permissions") from fault
+    text = "\n".join([f"{file} has {plural(len(faults), 'fault')}:", *(f"  {each}" for each in faults)])
+    text = text if faults else f"{file} is a sound event schema"
+    edge.answer({"status": "fail" if faults else "pass", "faults": faults}, text, as_json=as_json)
+    return EXIT_REFUSED if faults else EXIT_DONE

@@ -1,0 +1,93 @@
+"""The command `merestone`: which commands there are, and where they live.
+
+Not here: the commands themselves, one module a family; how they end (`edge`).
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from merestone import __version__
+from merestone.cli import edge
+from merestone.cli.family import Family, Lazy
+
+COMMANDS = {
+    "init": Lazy("merestone.cli.init", "init", "Draft a contract and a publication file from a delivery."),
+    "publish": Lazy("merestone.cli.publish", "publish", "Publish a delivery: only what changed is written anew."),
+    "check": Lazy("merestone.cli.publish", "check", "Check a delivery against its contract; publish nothing."),
+    "read": Lazy("merestone.cli.dataset", "read", "Read features of a version, or write them to a file."),
+    "files": Lazy("merestone.cli.dataset", "files", "List the live files of a version, or a view of them for DuckDB or GDAL."),
+    "changes": Lazy("merestone.cli.changes", "changes", "Show what changed between two versions."),
+    "log": Lazy("merestone.cli.dataset", "log", "List the versions of a dataset."),
+    "status": Lazy("merestone.cli.dataset", "status", "Show how a dataset stands: freshness, refused runs, storage."),
+    "rollback": Lazy("merestone.cli.dataset", "rollback", "Go back to an older version, as a new version with a reason."),
+    "verify": Lazy("merestone.cli.dataset", "verify", "Prove every file of a dataset against its manifests."),
+    "contract": Lazy("merestone.cli.contract", "contract", "Check and show contracts."),
+    "lineage": Lazy("merestone.cli.lineage", "lineage", "Ask what happened to a run's features, and why."),
+}
+
+LATER = {
+    "diff": "`merestone changes DATASET --from 1 --to 2` compares two published versions",
+    "apply": "`merestone changes DATASET --out FILE` writes the change",
+    "reclaim": "`merestone status DATASET` shows what old versions hold",
+    "drift": "",
+    "resort": "",
+    "export": "`merestone files DATASET --as duckdb` or `--as vrt` shows a version in place; `merestone read DATASET --out FILE` copies it",
+    "diagnose": "`merestone check DELIVERY --contract FILE` names every breach",
+    "audit": "",
+    "serve": "",
+}
+
+
+class Root(Family):
+    """The top of the command line: whatever happens below, it ends as `edge` says."""
+
+    def main(
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, complete_var: str | None = None,
+        standalone_mode: bool = True, windows_expand_args: bool = True, **extra: Any,
+    ) -> Any:
+        """Run a command line; ends the process with the exit code, or returns it where `standalone_mode` is off."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        flags = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        code = edge.end(
+            lambda: click.Group.main(self, arguments, prog_name, complete_var, standalone_mode=False,
+                                     windows_expand_args=windows_expand_args, **extra),
+            as_json="--json" in flags, debug="--debug" in flags,
+        )
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+
+@click.command(cls=Root, name="merestone", lazy=COMMANDS, later=LATER, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, expose_value=False, help="Keep the traceback of an unexpected fault in a file.")
+def root() -> None:
+    """Publish spatial datasets under a contract, at the cost of what changed.
+
+    DATASET is a folder that holds a published dataset, or a publication file (then its destination); @N names a version.
+
+    Exit codes: 0 done or unchanged, 1 refused by contract or guard, 2 wrong usage, 3 source unreadable, 4 store unavailable, 5 another
+    publisher won, 6 published state corrupt, 7 outcome unknown, 8 something missing on this machine, 70 a fault of Merestone.
+    """
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    if not sys.warnoptions:
+        # Warnings of libraries are for developers; what a user has to know stands in the results.
+        warnings.simplefilter("ignore")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # Pipes carry UTF-8 on every system; what a terminal cannot show is escaped, never an error.
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
+    root(prog_name="merestone")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Options and arguments that several commands share, so that they are spelt and explained once.
+
+Not here: what is done with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from merestone.cli.family import refuse
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def as_json(command: Command) -> Command:
+    """--json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON object on standard output.")(command)
+
+
+def dataset(command: Command) -> Command:
+    """DATASET, with or without @N."""
+    return click.argument("dataset", metavar="DATASET[@N]")(command)
+
+
+def whole_dataset(command: Command) -> Command:
+    """DATASET, for commands about all of its versions."""
+    return click.argument("dataset", metavar="DATASET")(command)
+
+
+def later(name: str, instead: str = "") -> Callable[[Command], Command]:
+    """An option of a later version: refused by name, and not listed."""
+
+    def given(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None:
+            _refuse(ctx, name, instead)
+
+    return click.option(name, hidden=True, expose_value=False, callback=given)
+
+
+def _refuse(ctx: click.Context, name: str, instead: str) -> NoReturn:
+    refuse(f"{ctx.command_path} {name}", instead)

@@ -1,0 +1,88 @@
+"""The commands `publish` and `check`.
+
+Not here: the line that they run (`run.line`, `run.check`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from merestone.cli import edge, options
+from merestone.errors import EXIT_DONE, EXIT_REFUSED, UsageError
+from merestone.publish.records import check_run_id
+from merestone.report import jsonout, text
+from merestone.run import check as checking
+from merestone.run import line
+from merestone.run.browse import current_version, publication_at
+from merestone.run.publication_reader import with_source
+from merestone.storage.open import open_store
+
+_PUBLICATIONS = (".yaml", ".yml", ".json")
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("--source", metavar="PATH", help="The delivery, in place of the one that the file names.")
+@click.option("--confirm", metavar="TOKEN", help="Publish what a guard stopped, with the token that it printed.")
+@click.option("--run-id", metavar="ID", help="Name the run; by default the id is derived from the delivery.")
+@click.option("--dry-run", is_flag=True, help="Say what would be published; write nothing.")
+@options.as_json
+def publish(file: str, source: str | None, confirm: str | None, run_id: str | None, dry_run: bool, as_json: bool) -> int:
+    """Publish a delivery: only what changed is written anew.
+
+    FILE is a publication file. The delivery is refused where it breaks its contract (exit 1), and stopped where a guard finds the change
+    too large (exit 1, with a token to confirm). The old version stays current until the new one is whole.
+    """
+    publication = publication_at(file)
+    if source is not None:
+        publication = with_source(publication, source)
+    if run_id is not None:
+        check_run_id(run_id)
+    store = open_store(publication.destination)
+    with edge.tells_current(lambda: current_version(store)):
+        result = line.publish(publication, line.Options(run_id=run_id, confirm=confirm, dry_run=dry_run, shown=file))
+    if as_json:
+        for notice in result.notices:
+            edge.note(f"note: {notice}")
+    edge.answer(jsonout.publish(result), text.publish(result), as_json=as_json)
+    return EXIT_REFUSED if result.status == "refused" else EXIT_DONE
+
+
+@click.command()
+@click.argument("target", metavar="DELIVERY|PUBLICATION")
+@click.option("--contract", metavar="FILE", help="The contract to check a delivery against.")
+@click.option("--layer", metavar="NAME", help="The layer of the delivery (with --contract).")
+@click.option("--source", metavar="PATH", help="The delivery, in place of the one that the publication file names.")
+@options.later("--junit", "use --json")
+@options.later("--sarif", "use --json")
+@options.later("--html", "use --json")
+@options.later("--errors", "`merestone publish` keeps rejected rows beside its run record")
+@options.as_json
+def check(target: str, contract: str | None, layer: str | None, source: str | None, as_json: bool) -> int:
+    """Check a delivery against its contract; publish nothing.
+
+    Either a DELIVERY with --contract, or a PUBLICATION file, whose source, key and column mapping then hold. Every row is checked.
+    Exit 0 where it passes, 1 where it breaks the contract; a check that could not run is never a pass.
+    """
+    if contract is not None:
+        if source is not None:
+            raise UsageError("--source goes with a publication file, --contract with a delivery", field="--source",
+                             hint="give one of them")
+        publication = checking.of_contract(target, contract, layer)
+        delivery = target
+    else:
+        if Path(target).suffix.lower() not in _PUBLICATIONS:
+            raise UsageError(f"{target} is no publication file, and no contract is named to check it against", field=target,
+                             hint=f"merestone check {target} --contract FILE")
+        if layer is not None:
+            raise UsageError("--layer goes with --contract; a publication file names its layer itself", field="--layer",
+                             hint="write it in the publication file: source: {path: ..., layer: ...}")
+        publication = publication_at(target)
+        if source is not None:
+            publication = with_source(publication, source)
+        delivery = source or publication.source.path
+    result = checking.check(publication, delivery=delivery, contract=contract or publication.contract)
+    edge.answer(jsonout.check(result), text.check(result), as_json=as_json)
+    return EXIT_REFUSED if result.status == "fail" else EXIT_DONE

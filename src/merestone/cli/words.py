@@ -1,0 +1,260 @@
+"""What the commands about datasets, contracts and lineage say to a person. Each takes the object that --json prints.
+
+Not here: the endings of publish, check and changes (`report.text`), printing (`edge`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import shapely
+
+from merestone.dataset.feed import Changes
+from merestone.report.text import count, distance, plural, size, visible
+
+_CELL = 24  # characters of a cell in a table
+_LINE = 110  # characters of a line of a table
+
+
+def table(heads: list[str], rows: list[list[str]], right: frozenset[int] = frozenset()) -> str:
+    """Rows under heads, columns aligned; those numbered in `right` to the right."""
+    widths = [max(len(row[n]) for row in [heads, *rows]) for n in range(len(heads))]
+    return "\n".join("  ".join(cell.rjust(width) if n in right else cell.ljust(width)
+                               for n, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in [heads, *rows])
+
+
+def written(about: dict[str, Any], features: int, out: str) -> str:
+    """The end of `read --out`."""
+    return f"{about['name']} v{about['version']}: {plural(features, 'feature')} written to {out} ({about['crs']})"
+
+
+def preview(about: dict[str, Any], rows: list[dict[str, Any]], geometry: str, features: int | None, typed: str) -> str:
+    """The first features as a table, as many columns as a line holds."""
+    total = f"{plural(features, 'feature')}, " if features is not None else ""
+    head = f"{about['name']} v{about['version']}: {total}{about['crs']}"
+    if not rows:
+        return f"{head}\n  no features" + ("" if features == 0 else " there")
+    names = list(rows[0])
+    cells = [[_cell(each[name], shape=name == geometry) for name in names] for each in rows]
+    kept: list[int] = []
+    room = _LINE
+    for n, name in enumerate(names):
+        room -= max(len(name), *(len(row[n]) for row in cells)) + 2
+        if kept and room < 0:
+            break
+        kept.append(n)
+    more = f"  ({plural(len(names) - len(kept), 'more column')})" if len(kept) < len(names) else ""
+    shown = table([names[n] for n in kept], [[row[n] for n in kept] for row in cells])
+    all_shown = features is not None and len(rows) == features
+    end = "" if all_shown else f"\nfirst {len(rows)}; all of them: merestone read {typed} --out FILE"
+    return f"{head}{more}\n{shown}{end}"
+
+
+def _cell(value: Any, *, shape: bool = False) -> str:
+    if value is None:
+        return "-"
+    if shape:
+        found = shapely.from_wkb(value)
+        if found.is_empty:
+            return f"{found.geom_type} empty"
+        return f"{found.geom_type} {shapely.get_num_coordinates(found)}" if found.geom_type != "Point" else f"Point {found.x:g} {found.y:g}"
+    text = visible(value.hex() if isinstance(value, bytes) else str(value))
+    return text if len(text) <= _CELL else text[: _CELL - 3] + "..."
+
+
+def log(entries: list[dict[str, Any]]) -> str:
+    """The versions, newest first."""
+    rows = []
+    for each in entries:
+        counts = each["counts"]
+        rows.append([
+            f"v{each['version']}", _time(each["time_utc"]), count(each["features"]), *(count(counts.get(name, 0)) for name in _STEPS),
+            f"{each['files_written']} + {each['files_carried']}", size(each["bytes_written"]), each["contract_version"].split("-", 1)[0],
+            each["run_id"] + (f"  rolled back: {visible(each['reason'])}" if each["reason"] else ""),
+        ])
+    heads = ["", "time (UTC)", "features", *_STEPS, "files new + carried", "written", "contract", "run"]
+    return table(heads, rows, frozenset(range(2, 9)))
+
+
+_STEPS = ("added", "changed", "removed", "moved")
+
+
+def status(value: dict[str, Any]) -> str:
+    """How the dataset stands."""
+    since = value["since"]
+    lines = [
+        f"{value['name']} v{value['version']}: {plural(value['features'], 'feature')}, contract {value['contract_version']}",
+        _row("published", _time(value["time_utc"])),
+        _row("fresh", f"the last delivery that proved to be what is published: {_time(value['fresh_utc'])}" if value["fresh_utc"]
+             else "no run record says so"),
+    ]
+    lines += [_row("since", f"{plural(len(since), 'run')} brought nothing")] if since else []
+    for each in since[-5:]:
+        by = f" by its {each['refused_by']}" if each["refused_by"] == "contract" else " by a guard" if each["refused_by"] else ""
+        lines.append(_row("", f"{_time(each['started_utc'])}  {each['status']}{by}  run {each['run_id']}-{each['attempt']}"))
+    if value["suppressed_share"]:
+        lines.append(_row("noise", f"{value['suppressed_share']:.1%} of the last delivery differed within the grid only"))
+    loose = f", {size(value['loose_bytes'])} by no version (attempts that failed or still run)" if value["loose_bytes"] else ""
+    lines.append(_row("storage", f"{size(value['live_bytes'])} live, {size(value['old_bytes'])} held by older versions only{loose}"))
+    lines.append(_row("versions", f"{value['versions']}; merestone log lists them"))
+    return "\n".join(lines)
+
+
+def rolled_back(value: dict[str, Any], typed: str) -> str:
+    """The end of `rollback`."""
+    step = ", ".join(f"{count(value['delta'][name])} {name}" for name in _STEPS if value["delta"][name])
+    head = f"{value['name']} v{value['version']} is v{value['to']} again: {step or 'no feature changed'}"
+    lines = [head, _row("reason", visible(value["reason"]))]
+    if value["withdrawn"]:
+        taken_back = _many(len(value["withdrawn"]), "delivery", "deliveries")
+        lines.append(_row("withdrawn", f"{taken_back}; publishing one again stops at a guard"))
+    return "\n".join([*lines, _row("next", f"merestone changes {typed}")])
+
+
+def verified(value: dict[str, Any], typed: str) -> str:
+    """The end of `verify`."""
+    extent = (f"{plural(len(value['versions']), 'version')}, {plural(value['objects'], 'object')}, {plural(value['rows'], 'row')}, "
+              f"{size(value['bytes'])}")
+    if value["status"] == "whole":
+        lines = [f"{typed} is whole: {extent}"]
+    else:
+        lines = [f"{typed} is DAMAGED: {plural(len(value['damages']), 'damage')} in {extent}"]
+        for each in value["damages"]:
+            versions = ", ".join(f"v{number}" for number in each["versions"]) or "no version"
+            lines += [f"  {each['path']}: {each['problem']} ({versions})",
+                      f"      expected {visible(each['expected'])}, found {visible(each['observed'])}"]
+        lines.append("  next: restore these files from a backup, or roll back to a version that does not name them")
+    if value["orphans"]:
+        lines.append(_row("orphans", f"{plural(len(value['orphans']), 'manifest')} of attempts that were cut off: harmless"))
+    return "\n".join(lines)
+
+
+def after_changes(typed: str, html: str | None, out: str | None, change: Changes) -> str:
+    """What follows the summary of a change: what was written, or the next command."""
+    lines = [_row("map", html)] if html else []
+    lines += [_row("written", out)] if out else []
+    if not lines and change.table.num_rows:
+        span = f" --from {change.from_version} --to {change.to_version}"
+        lines.append(_row("next", f"merestone changes {typed}{span} --html v{change.to_version}.html"))
+    return "".join(f"\n{each}" for each in lines)
+
+
+def linted(file: str, value: dict[str, Any]) -> str:
+    """The end of `contract lint`."""
+    total = (f"{plural(value['errors'], 'error')}, {plural(value['warnings'], 'warning')}, "
+             f"{_many(value['confirm'], 'guess', 'guesses')} to confirm")
+    lines = [f"{file}: {total}"]
+    for each in value["messages"]:
+        line = f"line {each['line']}: " if each["line"] else ""
+        path = f"{each['path']} " if each["path"] else ""
+        lines.append(f"  {each['level'].ljust(7)}  {line}{path}{each['message']}" + (f"; {each['hint']}" if each["hint"] else ""))
+    return "\n".join(lines)
+
+
+def contract(value: dict[str, Any]) -> str:
+    """A published body, one clause a line; fields as a table."""
+    body = dict(value["contract"])
+    fields = body.pop("schema_fields")
+    lines = [_row(name, visible(_flat(each)), 22) for name, each in body.items()]
+    lines.append(_row("sha256", value["sha256"], 22))
+    rows = [[each["name"], each["type"], "" if each["nullable"] else "never null",
+             ", ".join(f"{name} {_flat(more)}" if more is not True else name for name, more in each.items()
+                       if name not in ("name", "type", "nullable") and (name, more) != ("unit", "none"))] for each in fields]
+    return "\n".join([*lines, "", table(["field", "type", "", "more"], rows)])
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_flat(each)}" for name, each in value.items())
+    return ", ".join(_flat(each) for each in value) if isinstance(value, list) else str(value)
+
+
+def run_summary(value: dict[str, Any]) -> str:
+    """The verdict of a run."""
+    made = f", which made v{value['version']}" if value["version"] is not None else ""
+    attempts = f"{plural(len(value['attempts']), 'sealed attempt')}, the last sealed {_time(value['sealed_utc'])}"
+    lines = [
+        f"{value['name']}: run {value['run_id']}{made}",
+        _row("features", _verdict(value, "features", "features_")),
+        _row("events", _verdict(value, "total_events", "")),
+        _row("stages", ", ".join(value["plan"]) or "none"),
+        _row("attempts", attempts),
+        _row("root", value["root"]),
+    ]
+    found = value["deduplication"]
+    if found is not None:
+        lines.append(_row("set aside", f"{plural(found['replays'], 'replay')}, {plural(found['corrections'], 'correction')}, "
+                                       f"{plural(found['conflicts'], 'conflict')}"))
+        lines += [_row("CONFLICT", f"{each['stage']} of {visible(each['feature_id'])} in attempt {each['attempt']}: two events differ in "
+                                   f"{', '.join(each['columns'])}") for each in found["samples"]]
+    rows = [[each["stage"], each["event_type"], each["outcome"], count(each["events"])] for each in value["stages"]]
+    lines += ["", table(["stage", "event", "outcome", "events"], rows, frozenset({3}))]
+    if value["reasons"]:
+        why = [[count(each["events"]), each["outcome"], each["stage"], visible(each["reason"] or "")] for each in value["reasons"]]
+        lines += ["", table(["events", "outcome", "stage", "reason"], why, frozenset({0}))]
+    return "\n".join(lines)
+
+
+def _verdict(value: dict[str, Any], total: str, prefix: str) -> str:
+    parts = [f"{count(value[prefix + name])} {name}" for name in ("passed", "warned", "rejected") if value[prefix + name]]
+    return f"{count(value[total])}: {', '.join(parts)}" if parts else count(value[total])
+
+
+def reasons(value: dict[str, Any]) -> str:
+    """Why a feature is as it is."""
+    name = visible(value["feature_id"])
+    if value["present"]:
+        place = f", partition {value['partition']}" if value["partition"] else ""
+        head = f"{name} stands in {value['name']} v{value['version']} as v{value['since']} made it{place}"
+    elif value["versions"]:
+        head = f"{name} is not in {value['name']} v{value['version']}: v{value['versions'][0]['version']} removed it"
+    else:
+        head = f"{name} was never part of {value['name']} (v{value['version']} is current)"
+    lines = [head, *(_row(f"v{each['version']}", f"{_time(each['time_utc'])}  {_touch(each)}") for each in value["versions"])]
+    for each in value["runs"]:
+        version = f"v{each['version']}" if each["version"] is not None else "no version"
+        told = f": {visible(each['reason'])}" if each["reason"] else ""
+        lines.append(_row("run", f"{each['run_id']} ({version})  {each['outcome']} at {each['stage']}{told}"))
+        lines += [_row("", f"{event['stage']} {event['event_type']} {event['outcome']}{_technical(event)}") for event in each["events"]]
+    return "\n".join(lines)
+
+
+def _touch(each: dict[str, Any]) -> str:
+    parts = [each["class"]]
+    if each["fields"]:
+        parts.append(f"in {', '.join(each['fields'])}")
+    if each["geometry"]:
+        size_of_it = each["geometry_change"]
+        parts.append("geometry" + (f" (moved by up to {distance(size_of_it, 'CRS units')})" if size_of_it else ""))
+    parts += each["labels"]
+    if each["class"] == "moved":
+        parts.append(f"from {each['old_partition']} to {each['partition']}")
+    if each["reason"]:
+        parts.append(f"by a roll-back: {visible(each['reason'])}")
+    return ", ".join(parts)
+
+
+def _technical(event: dict[str, Any]) -> str:
+    parts = []
+    if event["source_crs"] != event["target_crs"]:
+        parts.append(f"{event['source_crs']} to {event['target_crs']}")
+    if event["accuracy_m"] is not None:
+        parts.append(f"accuracy {event['accuracy_m']:g} m")
+    if event["tool_version"]:
+        parts.append(event["tool_version"])
+    return f"  ({visible(', '.join(parts))})" if parts else ""
+
+
+def _many(number: int, one: str, more: str) -> str:
+    return f"{count(number)} {one if number == 1 else more}"
+
+
+def _time(text: str) -> str:
+    """2026-03-01T04:05:06.123456Z as 2026-03-01 04:05:06."""
+    return text[:19].replace("T", " ")
+
+
+def _row(name: str, text: str, width: int = 10) -> str:
+    return f"  {name.ljust(width)} {text}"
