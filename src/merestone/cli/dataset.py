@@ -61,7 +61,8 @@ def read(dataset: str, bbox: str | None, columns: str | None, out: str | None, a
 def _stream(version: Version, names: list[str], batches: Iterator[Any], about: dict[str, Any], *, as_json: bool) -> None:
     texts = extract.features(batches, version.columns.geometry, version.manifest.key["columns"], names)
     if as_json:
-        sys.stdout.writelines(extract.collection(texts, version.columns.epsg, about))
+        members = {"name": about["name"], "version": about["version"]}
+        sys.stdout.writelines(extract.collection(texts, version.columns.epsg, members))
     else:
         sys.stdout.writelines(f"{extract.RECORD_SEPARATOR}{each}\n" for each in texts)
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The commands `lineage summary | why | validate-schema`.
+"""The commands `lineage summary | why | validate-schema | check-partitions`.
 
 Not here: reading the record of every move (`lineage.reading`), the evidence of change logs (`run.browse`).
 """
@@ -12,9 +12,11 @@ import click
 from merestone.cli import edge, options, words
 from merestone.cli.family import Family
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, CorruptError, UsageError
+from merestone.lineage.hygiene import check_partitions
 from merestone.lineage.schema import validate_schema
-from merestone.report.text import plural
+from merestone.report.text import plural, visible
 from merestone.run import browse
+from merestone.storage.open import open_store
 
 LATER = {
     "scorecard": "`merestone lineage summary DATASET` gives the verdict of one run",
@@ -30,7 +32,6 @@ LATER = {
     "evidence": "",
     "retain": "",
     "check-complete": "",
-    "check-partitions": "",
 }
 
 
@@ -86,3 +87,20 @@ def validate(file: str, as_json: bool) -> int:
     text = text if faults else f"{file} is a sound event schema"
     edge.answer({"status": "fail" if faults else "pass", "faults": faults}, text, as_json=as_json)
     return EXIT_REFUSED if faults else EXIT_DONE
+
+
+@lineage.command("check-partitions")
+@click.option("--root", required=True, metavar="ROOT",
+              help="The root of an event store, such as DATASET/_lineage; also one of another tool.")
+@click.option("--require-epsg-target", is_flag=True, help="Every target_crs= folder has to name a canonical EPSG code.")
+@click.option("--allow-empty", is_flag=True, help="A root without event files is no problem.")
+@options.as_json
+def partitions(root: str, require_epsg_target: bool, allow_empty: bool, as_json: bool) -> int:
+    """Check the folders and files of an event store: exit 1 on a mixed or unknown CRS, an unknown schema version, an empty root."""
+    if "://" not in root and not Path(root).is_dir():
+        raise UsageError(f"{root} is no folder", field="--root", hint="name the event store: the folder _lineage of a dataset")
+    problems = check_partitions(open_store(root), require_epsg_target=require_epsg_target, allow_empty=allow_empty)
+    text = "\n".join([f"{root} has {plural(len(problems), 'problem')}:", *(f"  {visible(each)}" for each in problems)])
+    text = text if problems else f"{root} is in order"
+    edge.answer({"status": "fail" if problems else "pass", "problems": problems}, text, as_json=as_json)
+    return EXIT_REFUSED if problems else EXIT_DONE
