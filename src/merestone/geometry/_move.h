@@ -28,7 +28,7 @@ typedef struct {
     Run *runs;
     Part *parts;
     size_t vertices_n, vertices_room, runs_n, runs_room, parts_n, parts_room;
-    size_t empties;    /* empty members of collections */
+    size_t members;    /* of collections, at any depth; empty ones count too */
     int keep;          /* dimension bits that count */
 } Outline;
 
@@ -46,12 +46,13 @@ static void *grown(void *data, size_t n, size_t *room, size_t size)
 static int outline_head(Visitor *visitor, const Head *head, uint32_t count)
 {
     Outline *o = (Outline *)visitor;
-    if (is_container(head->type))
-        return 1;
-    if (count == 0) {
-        o->empties += head->level > 0;
+    if (is_container(head->type)) {
+        if (head->type > MULTIPOLYGON)
+            o->members += count;
         return 1;
     }
+    if (count == 0)
+        return 1;
     Part *parts = grown(o->parts, o->parts_n, &o->parts_room, sizeof *parts);
     if (!parts)
         return NO_MEMORY;
@@ -114,7 +115,7 @@ static int outline_of(const uint8_t *at, size_t size, int keep, Outline *o, Head
     int rc;
     o->visitor.head = outline_head;
     o->visitor.run = outline_run;
-    o->vertices_n = o->runs_n = o->parts_n = o->empties = 0;
+    o->vertices_n = o->runs_n = o->parts_n = o->members = 0;
     o->keep = keep;
     if ((rc = walk(&in, &o->visitor, head)) < 0)
         return rc;
@@ -325,7 +326,7 @@ done:
 static int is_near(Near *near, const Head *head_a, const Head *head_b)
 {
     near->effort = EFFORT;
-    if (multi_of(head_a->type) != multi_of(head_b->type) || near->a->parts_n != near->b->parts_n || near->a->empties != near->b->empties)
+    if (multi_of(head_a->type) != multi_of(head_b->type) || near->a->parts_n != near->b->parts_n || near->a->members != near->b->members)
         return 0;
     return near->a->parts_n == 0 || pair_all(near, near->a->parts_n, part_fits, part_x_a, part_x_b, 0, 0);
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from merestone.geometry.single import CIRCULAR, LINE, POLYGON, TRIANGLE, Node
+from merestone.geometry.single import CIRCULAR, LINE, MULTIPOLYGON, POLYGON, TRIANGLE, Node
 
 PAIRED_PARTS = 200  # more parts than this are not paired, their outlines are compared
 Position = tuple[float, float, float, float]  # x, y, z, m; 0 where there is none or it does not count
@@ -37,25 +37,29 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The parts of a geometry, and the number of empty members of collections."""
+    """The parts of a geometry, and the number of members of its collections at any depth, empty ones included."""
 
     type: int
     parts: list[Part]
-    empties: int
+    members: int
 
 
 def outline(node: Node, *, keep_z: bool, keep_m: bool) -> Outline:
     """What two geometries are compared by."""
-    parts, empties = [], 0
+    parts = []
     for leaf, level in node.leaves():
         if not leaf.runs or not (leaf.type in (POLYGON, TRIANGLE) or leaf.runs[0]):
-            empties += level > 0
             continue
         z, m = leaf.z and keep_z, leaf.m and keep_m
         runs = tuple(run for run in (_run(each, leaf, z=z, m=m) for each in leaf.runs) if run)
         if runs:
             parts.append(Part(leaf.type, level, z | m << 1, runs))
-    return Outline(node.type + 3 if node.type <= POLYGON else node.type, parts, empties)
+    return Outline(node.type + 3 if node.type <= POLYGON else node.type, parts, _members(node))
+
+
+def _members(node: Node) -> int:
+    own = len(node.members) if node.type > MULTIPOLYGON else 0
+    return own + sum(map(_members, node.members))
 
 
 def _run(run: Sequence[tuple[float, ...]], leaf: Node, *, z: bool, m: bool) -> Run:
@@ -126,7 +130,7 @@ class Near:
 
 def is_near(a: Outline, b: Outline, near: Near) -> bool:
     """Whether two geometries have one structure and all ordinates within the limits."""
-    if (a.type, len(a.parts), a.empties) != (b.type, len(b.parts), b.empties):
+    if (a.type, len(a.parts), a.members) != (b.type, len(b.parts), b.members):
         return False
     return _pairs_up(len(a.parts), lambda i, j: near.part(a.parts[i], b.parts[j]))
 
@@ -217,9 +221,9 @@ def _aligned(a: Floats, b: Floats, best: float, *, ring: bool) -> float:
 
 
 def _squared(a: Floats, b: Floats) -> Floats:
-    # A float of NumPy's own would be contracted nowhere: x * x + y * y, as in the compiled kernel.
-    x, y = a[..., 0] - b[..., 0], a[..., 1] - b[..., 1]
-    return np.asarray(x * x + y * y)
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are findings elsewhere; here they are no distance
+        x, y = a[..., 0] - b[..., 0], a[..., 1] - b[..., 1]
+        return np.asarray(x * x + y * y)
 
 
 def _directed(a: Floats, b: Floats) -> float:

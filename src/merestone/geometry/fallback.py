@@ -290,14 +290,15 @@ def hilbert(
         flip = right & ~top
         cx, cy = np.where(flip, last - cx, cx), np.where(flip, last - cy, cy)
         cx, cy = np.where(top, cx, cy), np.where(top, cy, cx)
-    return np.asarray(np.where(nowhere, np.uint64(2**64 - 1), index), np.uint64)
+    return np.where(nowhere, np.uint64(2**64 - 1), index)
 
 
 def _cells(values: npt.NDArray[np.float64], low: float, high: float, order: int) -> npt.NDArray[np.uint64]:
     cells = 2.0**order
     with np.errstate(invalid="ignore", over="ignore"):
         at = np.floor((values - low) / (high - low) * cells) if high > low else np.zeros(len(values))
-    return np.clip(np.nan_to_num(at, nan=0.0, posinf=cells, neginf=0.0), 0, cells - 1).astype(np.uint64)
+    inside: npt.NDArray[np.float64] = np.clip(np.nan_to_num(at, nan=0.0, posinf=cells, neginf=0.0), 0, cells - 1)
+    return inside.astype(np.uint64)
 
 
 # ---- attributes and digest ----

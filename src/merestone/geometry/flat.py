@@ -167,8 +167,8 @@ def _gathered(
     order = np.lexsort((ring, part, row))
     return Flat(
         data=data, z=z, m=m, row=rows[cursor.good], kind=kind[cursor.good], parts=parts,
-        part_row=np.repeat(np.arange(len(parts)), parts), run_part=(first_part[row] + part)[order], run_start=begin[order], run_size=size[order],
-        exterior=ring[order] == 0, end=cursor.at[cursor.good],
+        part_row=np.repeat(np.arange(len(parts)), parts), run_part=(first_part[row] + part)[order],
+        run_start=begin[order], run_size=size[order], exterior=ring[order] == 0, end=cursor.at[cursor.good],
     )
 
 
@@ -271,12 +271,12 @@ def _rounded(floats: Floats, flat: Flat, grid: form.Grid, z: bool, m: bool) -> t
 
 def on_grid(q: Ints) -> Mask:
     """Which integers are multiples of the grid rather than the bits of a float."""
-    return np.asarray((q <= single.GRID_LIMIT) & (q >= -single.GRID_LIMIT), np.bool_)
+    return (q <= single.GRID_LIMIT) & (q >= -single.GRID_LIMIT)
 
 
 def to_grid(values: Floats, precision: int) -> Ints:
     """`single.to_grid` of many."""
-    bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
+    bits = np.where(np.isnan(values), np.nan, np.where(values == 0, 0.0, values)).view(np.int64)
     if precision == form.RAW_PRECISION:
         return bits
     with np.errstate(over="ignore", invalid="ignore"):
@@ -327,7 +327,9 @@ def _collapsed(q: Ints, size: Ints, kind: Ints, positions_in: int) -> Mask:
     has_second = second < len(q)
     third = other & (position != position[np.where(has_second, second, 0)[run]]).any(axis=1)
     has_third = np.logical_or.reduceat(third, first)
-    return np.where(kind == single.POLYGON, ~has_third, ~has_second) & (kind != single.POINT)
+    few: Mask = np.where(kind == single.POLYGON, ~has_third, ~has_second)
+    few &= kind != single.POINT
+    return few
 
 
 def _turned(q: Ints, size: Ints, kind: Ints, exterior: Mask, shape: form.Shape) -> Ints:
@@ -394,7 +396,8 @@ def _backwards_is_less(q: Ints, size: Ints, first: Ints, run: Ints) -> Mask:
     at = np.where(found, where, 0)
     column = (q[at] != other[at]).argmax(axis=1)
     ends = np.arange(len(at))
-    return np.asarray(found & (other[at][ends, column] < q[at][ends, column]), np.bool_)
+    less: Mask = other[at][ends, column] < q[at][ends, column]
+    return less & found
 
 
 def _sorted(canonical: Canonical) -> Canonical:
@@ -544,7 +547,8 @@ class _Layout:
         """Where each vertex goes."""
         size, width = canonical.run_size, canonical.q.shape[1]
         begin = self.run_at + self._run_head
-        return np.repeat(begin - _first(size) * 8 * width, size) + np.arange(len(canonical.q)) * (8 * width)
+        steps: Ints = np.arange(len(canonical.q)) * (8 * width)
+        return np.repeat(begin - _first(size) * 8 * width, size) + steps
 
 
 def _summed(values: Ints, group: Ints, n: int) -> Ints:
@@ -557,7 +561,7 @@ def _summed(values: Ints, group: Ints, n: int) -> Ints:
 
 def _of_first(values: Ints, first: Ints, group: Ints) -> Ints:
     """For each entry the value of the first entry of its group."""
-    return np.asarray(values[first[group]], np.int64)
+    return values[first[group]]
 
 
 # ---- scan ----

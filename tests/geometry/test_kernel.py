@@ -1,0 +1,387 @@
+"""The compiled kernel and the NumPy path give what the slow reference gives, for any bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import struct
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from identity import reference
+from identity.wkb_strategies import PLAIN, hostile, to_bytes, trees, wkb
+from merestone.geometry import kernel
+from merestone.geometry.form import Grid, Shape
+
+KERNELS = kernel.available()
+EXAMPLES = 40  # each; `make soak` tries very many more (test_soak)
+TYPES = [
+    "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geometry", "any", "multi",
+]
+shapes = st.builds(
+    Shape, st.sampled_from(TYPES), st.sampled_from(["xy", "xyz", "xym", "xyzm", "as_is"]), st.sampled_from(["significant", "irrelevant"]),
+)
+grids = st.builds(Grid, st.integers(-3, 15), st.none() | st.integers(-2, 6), st.none() | st.integers(-2, 6))
+
+
+@pytest.fixture(params=KERNELS, autouse=True)
+def name(request):
+    before = kernel.NAME
+    kernel.use(request.param)
+    yield request.param
+    kernel.use(before)
+
+
+def rules_of(grid, shape):
+    return reference.Rules(reference.Grids(grid.precision, grid.z, grid.m), shape.keep_z, shape.keep_m, shape.either_way)
+
+
+def column(values, *, padded=1, kind=None):
+    """The values as a slice of a longer column, so that offsets do not begin at 0."""
+    kind = kind or pa.binary()
+    return pa.array([b"\x01\x02"] * padded + values + [None], kind).slice(padded, len(values))
+
+
+def test_both_kernels_are_tried():
+    assert KERNELS == ("compiled", "numpy")
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.lists(st.none() | wkb() | hostile(), max_size=6), grids, shapes)
+def test_encode_and_canonical_follow_the_reference(values, grid, shape):
+    rules = rules_of(grid, shape)
+    sections = [reference.geometry_section(value, rules) for value in values]
+    expected = [None if each == b"\x00" else each[1:] if each[:1] == b"\x01" else each for each in sections]
+    for kind in (pa.binary(), pa.large_binary()):
+        assert kernel.encode(column(values, kind=kind), grid, shape).to_pylist() == expected
+    wanted = [(None, 0) if value is None else reference.stored(value, shape.type, rules) for value in values]
+    got, flags = kernel.canonical(column(values), grid, shape)
+    assert got.to_pylist() == [each[0] for each in wanted]
+    assert flags.tolist() == [each[1] for each in wanted]
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.lists(st.none() | wkb(), max_size=6), grids, shapes)
+def test_the_canonical_form_is_its_own_and_has_the_same_digest(values, grid, shape):
+    given = column(values)
+    once, flags = kernel.canonical(given, grid, shape)
+    twice, _ = kernel.canonical(once, grid, shape)
+    assert twice.to_pylist() == once.to_pylist()
+    n = len(values)
+    before, after = (kernel.digest([], each, grid, shape, n).to_pylist() for each in (given, once))
+    assert before == after
+    seen = kernel.scan(once)
+    stored = (flags & (kernel.WRONG_TYPE | kernel.CANONICAL_UNREADABLE)) == 0
+    assert not (seen.flags[stored] & (kernel.SHORT_LINE | kernel.SHORT_RING | kernel.TRAILING_BYTES | kernel.UNREADABLE)).any()
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.lists(st.none() | wkb() | hostile(), max_size=6))
+def test_scan_says_what_lies_in_the_bytes(values):
+    seen = kernel.scan(column(values))
+    for row, value in enumerate(values):
+        look = look_at(value)
+        assert (seen.kind[row], seen.has_z[row], seen.has_m[row], seen.empty[row]) == look[:4]
+        assert (seen.parts[row], seen.vertices[row], seen.flags[row]) == look[4:7]
+        np.testing.assert_array_equal(seen.bounds[row], look[7])
+
+
+def look_at(value):
+    """What a scan must say, from the reference's tree."""
+    nowhere = [math.nan] * 4
+    if value is None:
+        return 0, False, False, False, 0, 0, 0, nowhere
+    try:
+        tree, end = reference.read(value)
+    except reference.Unreadable:
+        return 255, False, False, False, 0, 0, kernel.UNREADABLE, nowhere
+    leaves, flags = [], kernel.TRAILING_BYTES if end < len(value) else 0
+
+    def gather(geometry):
+        kind, _, _, content = geometry
+        if kind in {1, 2, 3, 8, 17}:
+            leaves.append(geometry)
+        else:
+            for member in content:
+                gather(member)
+
+    gather(tree)
+    vertices = []
+    for kind, z, _, content in leaves:
+        rings = content if kind in {3, 17} else [content]
+        for ring in rings:
+            vertices += ring
+            for vertex in ring:
+                flags |= kernel.NAN_XY if math.isnan(vertex[0]) or math.isnan(vertex[1]) else 0
+                flags |= kernel.INFINITE if any(map(math.isinf, vertex)) else 0
+                flags |= kernel.NAN_Z if z and math.isnan(vertex[2]) else 0
+            if kind in {3, 17} and ring:
+                flags |= kernel.SHORT_RING if len(ring) < 4 else 0
+                flags |= kernel.UNCLOSED_RING if not (ring[0][0] == ring[-1][0] and ring[0][1] == ring[-1][1]) else 0
+        flags |= kernel.SHORT_LINE if kind == 2 and len(content) == 1 else 0
+    xs = [vertex[0] for vertex in vertices if math.isfinite(vertex[0])]
+    ys = [vertex[1] for vertex in vertices if math.isfinite(vertex[1])]
+    bounds = [min(xs, default=math.nan), min(ys, default=math.nan), max(xs, default=math.nan), max(ys, default=math.nan)]
+    return tree[0], tree[1], tree[2], not vertices, sum(bool(each[3]) for each in leaves), len(vertices), flags, bounds
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.lists(st.none() | wkb() | hostile(), max_size=6))
+def test_coordinates_go_out_and_back_in(values):
+    given = column(values)
+    xy = kernel.coordinates(given)
+    expected = []
+    for value in values:
+        if value is not None:
+            try:
+                expected += [vertex[:2] for vertex in flat(reference.read(value)[0])]
+            except reference.Unreadable:
+                continue
+    np.testing.assert_array_equal(xy, np.array(expected, float).reshape(-1, 2))
+    back = kernel.with_coordinates(given, xy)
+    assert kernel.encode(back, Grid(3), Shape()).to_pylist() == kernel.encode(given, Grid(3), Shape()).to_pylist()
+    elsewhere = np.where(np.isfinite(xy), 7.25, 8.5)
+    moved = kernel.with_coordinates(given, elsewhere)
+    np.testing.assert_array_equal(kernel.coordinates(moved), elsewhere)
+    np.testing.assert_array_equal(kernel.scan(moved).kind, kernel.scan(given).kind)
+
+
+def flat(tree):
+    kind, _, _, content = tree
+    if kind in {1, 2, 8}:
+        return list(content)
+    if kind in {3, 17}:
+        return [vertex for ring in content for vertex in ring]
+    return [vertex for member in content for vertex in flat(member)]
+
+
+def test_with_coordinates_wants_one_position_for_each_vertex():
+    with pytest.raises(ValueError, match="2 positions are needed"):
+        kernel.with_coordinates(pa.array(list(shapely.to_wkb(shapely.from_wkt(["LINESTRING (0 0, 1 1)"])))), np.zeros((3, 2)))
+
+
+def test_z_m_and_srid_survive_new_coordinates():
+    tree = (2, True, True, [(0.0, 0.0, 5.0, math.nan), (1.0, 1.0, 6.0, 7.0)])
+    given = pa.array([to_bytes(tree, order=">", ewkb=True, srid=3857)])
+    moved = kernel.with_coordinates(given, np.array([[8.0, 9.0], [10.0, 11.0]])).to_pylist()[0]
+    assert moved[:5] == struct.pack("<BI", 1, 3002)
+    assert struct.unpack_from("<8d", moved, 9)[:3] == (8.0, 9.0, 5.0)
+    assert struct.unpack_from("<8d", moved, 9)[4:] == (10.0, 11.0, 6.0, 7.0)
+
+
+def test_decimals_counts_what_each_ordinate_needs():
+    given = lines(
+        "POINT (1 0.5)", "POINT (0.1 0.125)", "LINESTRING (5337087.02 657035.913, 0.1234567 1e-15)", "POINT (0.3333333333333333 1e22)",
+        "POINT EMPTY", None,
+    )
+    counts = kernel.decimals(given)
+    assert counts[0].tolist() == [1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    assert counts[1].tolist() == [1, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]
+    assert kernel.decimals(given, (0, 0, 1, 1)).sum() == 6
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.lists(wkb(), max_size=5))
+def test_decimals_take_one_division(values):
+    counts = np.zeros((2, 17), int)
+    for value in values:
+        for vertex in flat(reference.read(value)[0]):
+            for axis in (0, 1):
+                x = vertex[axis]
+                if math.isfinite(x):
+                    scaled = ((d, x * 10.0**d) for d in range(16))
+                    counts[axis, next((d for d, value in scaled if math.isfinite(value) and round(value) / 10.0**d == x), 16)] += 1
+    np.testing.assert_array_equal(kernel.decimals(pa.array(values, pa.binary())), counts)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.lists(st.none() | st.binary(max_size=400), max_size=9))
+def test_blake2b_is_that_of_the_standard(values):
+    got = kernel.blake2b16(pa.array(values, pa.binary()))
+    assert got.to_pylist() == [None if value is None else hashlib.blake2b(value, digest_size=16).digest() for value in values]
+    wide = kernel.blake2b32(pa.array(values, pa.binary()))
+    assert wide.to_pylist() == [None if value is None else hashlib.blake2b(value, digest_size=32).digest() for value in values]
+
+
+def test_blake2b_of_every_length_near_a_block():
+    values = [bytes(range(256))[: n % 256] * (1 + n // 256) for n in range(600)]
+    assert kernel.blake2b16(pa.array(values)).to_pylist() == [hashlib.blake2b(value, digest_size=16).digest() for value in values]
+
+
+def test_chunks_views_and_other_types():
+    point = shapely.to_wkb(shapely.Point(1, 2))
+    chunked = pa.chunked_array([pa.array([point]), pa.array([None], pa.binary())])
+    assert kernel.scan(chunked).kind.tolist() == [1, 0]
+    assert kernel.scan(pa.array([point], pa.binary_view())).kind.tolist() == [1]
+    assert kernel.scan(pa.nulls(2)).kind.tolist() == [0, 0]
+    assert kernel.scan(pa.array([], pa.binary())).kind.tolist() == []
+    assert kernel.scan(pa.chunked_array([], pa.binary())).kind.tolist() == []
+    with pytest.raises(TypeError, match="binary"):
+        kernel.scan(pa.array(["POINT (1 2)"]))
+
+
+def test_deep_nesting_is_unreadable_and_does_not_recurse_away():
+    inner = to_bytes((1, False, False, [(1.0, 2.0)]))
+    for levels in (31, 32, 33, 100_000):
+        data = struct.pack("<BII", 1, 7, 1) * levels + inner
+        readable = levels <= 32
+        assert (kernel.scan(pa.array([data])).kind[0] == 7) == readable
+        assert (kernel.encode(pa.array([data]), Grid(0), Shape())[0].as_py()[0] == 7) == readable
+
+
+def test_counts_that_promise_more_than_is_there():
+    for kind in (2, 3, 4, 7, 9, 16):
+        for count in (1, 2**16, 2**32 - 1):
+            data = struct.pack("<BII", 1, kind, count)
+            assert kernel.scan(pa.array([data])).kind[0] == 255
+            assert kernel.canonical(pa.array([data]), Grid(0), Shape())[1][0] == kernel.CANONICAL_UNREADABLE
+
+
+# ---- distances ----
+
+
+def lines(*wkts):
+    return pa.array([None if wkt is None else shapely.to_wkb(shapely.from_wkt(wkt)) for wkt in wkts], pa.binary())
+
+
+def test_the_size_of_a_change():
+    square = "POLYGON ((0 0, 10 0, 10 10, 0 10, 0 0))"
+    cases = [
+        ("POINT (0 0)", "POINT (3 4)", 5),
+        (square, "POLYGON ((10 10, 0 10, 0 0, 10 0, 10 10))", 0),
+        (square, "POLYGON ((0 0, 0 10, 10 13, 10 0, 0 0))", 3),
+        (square, "POLYGON ((0 0, 5 -1, 10 0, 10 10, 0 10, 0 0))", math.sqrt(26)),
+        (None, "POINT (1 1)", math.nan),
+        ("POINT EMPTY", "POINT (1 1)", math.nan),
+        ("LINESTRING (0 0, 1 0, 2 0)", "LINESTRING (2 0, 1 0, 0 0)", 2),
+        ("MULTIPOINT ((0 0), (9 9))", "MULTIPOINT ((9 9), (0 2))", 2),
+        (square, "POINT (0 0)", math.sqrt(200)),
+    ]
+    got = kernel.largest_move(lines(*[each[0] for each in cases]), lines(*[each[1] for each in cases]))
+    np.testing.assert_allclose(got, [each[2] for each in cases], rtol=1e-15)
+
+
+def test_noise_is_within_and_an_edit_is_not():
+    square = "POLYGON ((0 0, 10 0, 10 10, 0 10, 0 0), (2 2, 2 3, 3 3, 2 2), (5 5, 5 6, 6 6, 5 5))"
+    pairs = [
+        ("POINT (0.4 0)", "POINT (0 0)", True),
+        ("POINT (0.6 0)", "POINT (0 0)", False),
+        ("POLYGON ((10 10.1, 10 0, 0 0.1, -0.1 10, 10 10.1), (6 5.9, 5 5, 5 6, 6 5.9), (2 2, 3 3, 2 3, 2 2))", square, True),
+        ("POLYGON ((10 10.1, 10 0, 0 0.1, -0.1 10, 10 10.1), (6 5.9, 5 5, 5 6, 6 5.9), (2 2, 3 3, 2 4, 2 2))", square, False),
+        ("MULTIPOLYGON (((0 0, 1 0, 0 1, 0 0)))", "POLYGON ((0 0, 1 0, 0 1, 0 0))", True),
+        ("LINESTRING (0 0, 5 0, 9 0)", "LINESTRING (9 0, 5 0, 0 0)", False),
+        ("LINESTRING (0 0, 0.2 0, 5 0, 9 0)", "LINESTRING (0 0, 5 0, 9 0)", True),  # two delivered vertices on one published
+        ("LINESTRING (0 0, 2 0, 5 0, 9 0)", "LINESTRING (0 0, 5 0, 9 0)", False),
+        ("LINESTRING (0 0, 9 0)", "LINESTRING (0 0, 5 0, 9 0)", False),  # a published vertex is gone
+        ("MULTIPOINT ((0 0), (0.4 0), (0.8 0))", "MULTIPOINT ((0.8 0), (0.4 0), (0 0))", True),
+        ("MULTIPOINT ((0 0), (0 0), (0.8 0))", "MULTIPOINT ((0 0), (0.8 0), (0.8 0))", False),
+        ("POINT Z (0 0 5)", "POINT Z (0 0 5.4)", True),
+        ("POINT Z (0 0 5)", "POINT Z (0 0 6)", False),
+        ("POINT Z (0 0 5)", "POINT (0 0)", False),
+        ("POINT (0 0)", "LINESTRING (0 0, 0 0)", False),
+        (None, None, True),
+        (None, "POINT EMPTY", False),
+        ("POINT EMPTY", "MULTIPOINT EMPTY", True),
+        ("GEOMETRYCOLLECTION (POINT (0 0), LINESTRING (0 0, 5 5))", "GEOMETRYCOLLECTION (LINESTRING (0 0, 5 5.1), POINT (0 0.1))", True),
+        ("GEOMETRYCOLLECTION (GEOMETRYCOLLECTION (POINT (0 0)))", "GEOMETRYCOLLECTION (POINT (0 0))", False),
+    ]
+    got = kernel.within(lines(*[each[0] for each in pairs]), lines(*[each[1] for each in pairs]), 0.5)
+    assert [pair for pair, answer in zip(pairs, got.tolist(), strict=True) if answer != pair[2]] == []
+    ignoring = kernel.within(lines("POINT Z (0 0 5)"), lines("POINT (0 0)"), 0.5, shape=Shape(dimensions="xy"))
+    assert ignoring.tolist() == [True]
+    either = kernel.within(lines("LINESTRING (0 0, 9 0)"), lines("LINESTRING (9 0, 0 0)"), 0.5, shape=Shape(direction="irrelevant"))
+    assert either.tolist() == [True]
+    fine = kernel.within(lines("POINT Z (0 0 5)"), lines("POINT Z (0 0 5.4)"), 0.5, z_tolerance=0.1)
+    assert fine.tolist() == [False]
+
+
+def test_one_to_one_needs_an_augmenting_path():
+    # Taken greedily, (0.5 0) would take the place that (0 0) alone can have.
+    delivered, published = lines("MULTIPOINT ((0.45 0), (0 0))"), lines("MULTIPOINT ((0.2 0), (0.9 0))")
+    assert kernel.within(delivered, published, 0.5).tolist() == [True]
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.lists(st.tuples(trees(ordinates=PLAIN), trees(ordinates=PLAIN)), max_size=4), st.integers(0, 2**32))
+def test_both_kernels_measure_alike(pairs, seed):
+    noise = random.Random(seed)
+
+    def shaken(tree):
+        kind, z, m, content = tree
+        if kind in {1, 2, 8}:
+            return kind, z, m, [tuple(x + noise.uniform(-0.6, 0.6) for x in vertex) for vertex in content]
+        if kind in {3, 17}:
+            return kind, z, m, [[tuple(x + noise.uniform(-0.3, 0.3) for x in vertex) for vertex in ring] for ring in content]
+        members = [shaken(member) for member in content]
+        noise.shuffle(members)
+        return kind, z, m, members
+
+    one = [to_bytes(pair[0]) for pair in pairs] * 2
+    other = [to_bytes(pair[1]) for pair in pairs] + [to_bytes(shaken(pair[0])) for pair in pairs]
+    a, b = pa.array(one, pa.binary()), pa.array(other, pa.binary())
+    moves, near = kernel.largest_move(a, b), kernel.within(a, b, 0.5)
+    back = kernel.NAME
+    try:
+        kernel.use("numpy")
+        np.testing.assert_array_equal(moves, kernel.largest_move(a, b))
+        np.testing.assert_array_equal(near, kernel.within(a, b, 0.5))
+    finally:
+        kernel.use(back)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.lists(trees(ordinates=PLAIN), min_size=1, max_size=4), st.integers(0, 6))
+def test_a_delivery_is_within_half_a_grid_of_what_is_stored(given, precision):
+    """The bound that makes a suppressed change: whatever is published lies within grid/2 (and grid/1000) of what was delivered."""
+    wkb_column = pa.array([to_bytes(tree) for tree in given], pa.binary())
+    stored, flags = kernel.canonical(wkb_column, Grid(precision), Shape())
+    whole = (flags & kernel.WRONG_TYPE) == 0
+    grid = 10.0**-precision
+    near = kernel.within(wkb_column, stored, grid / 2 + grid / 1000)
+    assert near[whole].all()
+
+
+def test_reversed_lines():
+    cases = [
+        ("LINESTRING (0 0, 5 0)", "LINESTRING (5 0, 0 0)", True),
+        ("MULTILINESTRING ((0 0, 1 0), (5 5, 6 6))", "MULTILINESTRING ((0 0, 1 0), (6 6, 5 5))", True),
+        ("LINESTRING (0 0, 5 0)", "LINESTRING (0 0, 5 0)", False),
+        ("LINESTRING (0 0, 5 0)", "LINESTRING (6 0, 0 0)", False),
+        ("LINESTRING (0 0, 5 0, 0 0)", "LINESTRING (0 0, 5 0, 0 0)", False),
+        ("POLYGON ((0 0, 1 0, 0 1, 0 0))", "POLYGON ((0 0, 0 1, 1 0, 0 0))", False),
+        (None, None, False),
+    ]
+    got = kernel.is_reversed(lines(*[each[0] for each in cases]), lines(*[each[1] for each in cases]))
+    assert got.tolist() == [each[2] for each in cases]
+
+
+# ---- Hilbert ----
+
+
+def test_hilbert_visits_every_cell_once_and_neighbours_follow_each_other():
+    order = 4
+    side = 2**order
+    x, y = (each.ravel() + 0.5 for each in np.meshgrid(np.arange(side, dtype=float), np.arange(side, dtype=float)))
+    index = kernel.hilbert(x, y, (0, 0, side, side), order)
+    assert sorted(index.tolist()) == list(range(side * side))
+    along = np.argsort(index)
+    steps = np.abs(np.diff(x[along])) + np.abs(np.diff(y[along]))
+    assert (steps == 1).all()
+    assert (x[along[0]], y[along[0]]) == (0.5, 0.5)
+
+
+def test_hilbert_at_the_edges():
+    x, y = np.array([-5.0, 0.0, 1.0, 7.0, np.nan, np.inf, 0.3]), np.array([0.0, 0.0, 1.0, 9.0, 0.0, 0.0, 0.3])
+    index = kernel.hilbert(x, y, (0, 0, 1, 1))
+    assert index[0] == index[1] == 0
+    assert index[2] == index[3]
+    assert index[4] == 2**64 - 1
+    assert index[5] == kernel.hilbert(np.array([1.0]), np.array([0.0]), (0, 0, 1, 1))[0]
+    assert index.dtype == np.uint64
+    assert kernel.hilbert(x[:2], y[:2], (3, 3, 3, 3)).tolist() == [0, 0]
