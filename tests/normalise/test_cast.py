@@ -189,7 +189,8 @@ def test_lists_and_objects_keep_their_types_and_their_nulls():
 
 def test_column_order_and_columns_outside_the_contract():
     delivery, batch = table({
-        "district": pa.array(["D1"]).dictionary_encode(), "b": pa.array([1], pa.int16()), "nr": pa.array([7], pa.uint8()), "pid": pa.array(["a"]),
+        "district": pa.array(["D1"]).dictionary_encode(), "b": pa.array([1], pa.int16()), "nr": pa.array([7], pa.uint8()),
+        "pid": pa.array(["a"]),
     })  # fmt: skip
     made = plan(agreed(("pid", TEXT), ("b", INTEGER)), delivery, key=("nr", "pid"), partition="district")
     found, faults = cast_batch(batch, made)

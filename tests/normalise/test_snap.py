@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,6 +63,8 @@ def test_numbers_that_are_none_are_left_to_the_gate():
     (batch,) = source.batches()
     _, faults, _ = snap(batch["geometry"], metres(geometry=GeometryClause(dimensions="xyz")))
     assert [each.rule for each in faults] == []
+    none = struct.pack("<BII4d", 1, 2, 2, *[float("nan")] * 4)
+    assert snap(pa.array([none], pa.binary()), metres())[1] == []
 
 
 def test_an_ordinate_that_the_grid_cannot_hold():
@@ -76,7 +79,8 @@ def test_derived_measures_are_recomputed():
         Field("note", FieldType("number"), derived=Derived()),
     )
     batch = pa.record_batch({
-        "area": pa.array([1.0, 2.0]), "edge": pa.array([1, 2]), "note": pa.array([7.0, 8.0]), "geometry": wkb(shapely.box(0, 0, 500, 500), None),
+        "area": pa.array([1.0, 2.0]), "edge": pa.array([1, 2]), "note": pa.array([7.0, 8.0]),
+        "geometry": wkb(shapely.box(0, 0, 500, 500), None),
     })  # fmt: skip
     found = with_derived(batch, metres(schema_fields=fields), "geometry")
     assert found["area"].to_pylist() == [25.0, None]

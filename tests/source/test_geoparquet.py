@@ -97,7 +97,9 @@ SHAPES = {
     "polygon": [shapely.box(0, 0, 1, 1), shapely.Polygon(shapely.box(0, 0, 9, 9).exterior, [shapely.box(1, 1, 2, 2).exterior])],
     "multipoint": [shapely.MultiPoint([(0, 0), (1, 1)]), shapely.MultiPoint([(5, 5)])],
     "multilinestring": [shapely.MultiLineString([[(0, 0), (1, 1)], [(2, 2), (3, 3)]]), shapely.MultiLineString([[(0, 0), (1, 0)]])],
-    "multipolygon": [shapely.MultiPolygon([shapely.box(0, 0, 1, 1), shapely.box(2, 2, 3, 3)]), shapely.MultiPolygon([shapely.box(0, 0, 1, 1)])],
+    "multipolygon": [
+        shapely.MultiPolygon([shapely.box(0, 0, 1, 1), shapely.box(2, 2, 3, 3)]), shapely.MultiPolygon([shapely.box(0, 0, 1, 2)]),
+    ],
 }  # fmt: skip
 
 

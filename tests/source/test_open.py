@@ -89,6 +89,17 @@ def test_gzip_is_read_without_a_file_beside_it(tmp_path, kind):
     assert list(everything_under(folder)) == [packed.name]
 
 
+def test_a_large_gzip_leaves_no_note_of_its_size(tmp_path):
+    points = [
+        {"type": "Point", "coordinates": [1, 2], "properties": {"name": np.random.default_rng(at).bytes(500).hex()}} for at in range(2000)
+    ]
+    topology = {"type": "Topology", "arcs": [], "objects": {"a": {"type": "GeometryCollection", "geometries": points}}}
+    packed = tmp_path / "a.topojson.gz"
+    packed.write_bytes(gzip.compress(json.dumps(topology).encode(), 1))
+    assert read(packed).num_rows == len(points)
+    assert list(everything_under(tmp_path)) == [packed.name]
+
+
 @pytest.mark.parametrize("kind", ["gpkg", "shp", "geojson", "gml", "gdb"])
 def test_zip_with_one_dataset(tmp_path, kind):
     write(tmp_path / f"a.{kind}")
@@ -214,8 +225,8 @@ def test_a_geopackage_whose_last_edits_are_in_its_log_is_refused(tmp_path):
         read(path)
     writer.close()
     before = everything_under(tmp_path)
-    assert read(path).num_rows == ROWS  # the file itself says WAL, and still nothing appears beside it
-    assert everything_under(tmp_path) == before
+    for _ in open_source(SourceSpec(str(path))).batches(100):  # the file itself says WAL, and still nothing appears beside it
+        assert everything_under(tmp_path) == before
 
 
 @pytest.mark.parametrize("name", ["poi.gml", "poi.kml"])

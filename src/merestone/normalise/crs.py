@@ -129,23 +129,21 @@ def _identify(text: str) -> Identity:
         crs = crs.source_crs
     if crs.is_compound:
         return _identify_compound(crs)
-    best: tuple[str, CRS] | None = None
+    best: str | None = None
     for match in crs.list_authority(min_confidence=_EQUIVALENT):
         code = f"{match.auth_name}:{match.code}"
         agreed = CRS.from_user_input(code)
-        if match.confidence >= _SAME_NAMES or not _differences(crs, agreed):
-            differences = _differences(crs, agreed) if _same_method(crs, agreed) else []
-            if differences:
-                continue
-            if match.auth_name == "EPSG" or best is None:
-                best = best if best is not None and best[0].startswith("EPSG:") else (code, agreed)
+        if match.confidence < _SAME_NAMES and _differences(crs, agreed):
+            continue
+        if best is None or (match.auth_name == "EPSG" and not best.startswith("EPSG:")):
+            best = code
     if best is None:
         claimed = crs.to_json_dict().get("id")
         reason = (
             f"its parameters are not those of {claimed['authority']}:{claimed['code']}" if claimed else "no definition has its parameters"
         )
         return Identity(None, crs.name, reason)
-    return Identity(_SAME_IN_XY.get(best[0], best[0]), crs.name)
+    return Identity(_SAME_IN_XY.get(best, best), crs.name)
 
 
 def _identify_compound(crs: CRS) -> Identity:
@@ -162,11 +160,6 @@ def _identify_compound(crs: CRS) -> Identity:
 def differences(given: str, agreed: str) -> list[str]:
     """What sets one CRS apart from another, in words: "false northing 0 instead of -6000000". Empty where the parameters agree."""
     return _differences(CRS.from_user_input(given), CRS.from_user_input(agreed))
-
-
-def _same_method(given: CRS, agreed: CRS) -> bool:
-    one, other = given.coordinate_operation, agreed.coordinate_operation
-    return one is not None and other is not None and one.method_name == other.method_name
 
 
 def _differences(given: CRS, agreed: CRS) -> list[str]:
