@@ -139,6 +139,7 @@ def test_of_two_publishers_one_wins_and_the_other_loses_nothing(store):
     slow.finish(record_of(slow, "failed", error=caught.value.to_json()))
     assert contents(store) == [b"fast"]
     assert store.get("_changes/slow-a.parquet") == b"slow"
+    assert [name for name, _ in store.list("_manifests/")] == [manifest_name(1)], "a race that is lost already leaves no orphan"
     publish(store, "slow", "c", b"slow again")
     assert contents(store) == [b"slow again", b"fast"]
 
@@ -158,6 +159,12 @@ def test_a_publisher_that_loses_between_manifest_and_pointer_leaves_an_orphan_th
     publish(store, "next", "c", b"next")
     assert current(store).manifest.version == 3
     assert contents(store) == [b"next", b"fast"]
+
+
+def test_numbers_go_on_after_the_highest_that_is_listed(store):
+    publish(store, nonce="a")
+    store.create(manifest_name(7), store.get(manifest_name(1)))
+    assert publish(store, nonce="b").manifest.version == 8
 
 
 def test_a_taken_number_is_passed_over():

@@ -103,6 +103,16 @@ def test_withdrawn_deliveries_are_remembered(mini):
     assert set(current(mini.store).manifest.withdrawn) == {"three", "one"}, "kept by later versions"
 
 
+def test_what_was_withdrawn_before_stays_withdrawn(mini):
+    mini.publish(A, delivery="one")
+    mini.publish(B, delivery="two")
+    roll(mini, 1)
+    mini.publish(C, delivery="four")
+    done = roll(mini, 3)
+    assert done.withdrawn == ("four",)
+    assert current(mini.store).manifest.withdrawn == ("two", "four")
+
+
 @settings(max_examples=25, deadline=None)
 @given(states=st.lists(STATES, min_size=2, max_size=4), data=st.data())
 def test_any_roll_back_is_the_difference_and_leaves_a_whole_dataset(states, data):
