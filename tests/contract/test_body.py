@@ -73,6 +73,14 @@ def test_spelling_does_not_change_the_digest(sound):
     assert read(spelt).digest == agreed
 
 
+def test_one_number_has_one_digest(bare):
+    """JSON and YAML writers differ over 1 and 1.0."""
+    bare["schema_fields"].append({"name": "f", "type": "number"})
+    digests = {read(bare | {"semantics": {"f": {"enum": [1, value]}}}).digest for value in (2, 2.0)}
+    assert len(digests) == 1
+    assert '"availability_target":1,' in canonical_json(body(read(bare | {"availability_target": 1.0}))).decode()
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -82,6 +82,13 @@ def test_a_field_carries_its_note():
     assert str(contract.field("price").type) == "decimal(10,2)"
 
 
+def test_names_that_yaml_takes_for_something_else_are_quoted():
+    names = ("null", "true", "No", "y", "~", "1", "1e3", "-", "a: b", "a #b", "[x]", ".5")
+    drafted = draft_contract(facts(key=(), fields=tuple(FieldFacts(name, FieldType("string")) for name in names)))
+    assert [field.name for field in read(drafted).schema_fields] == list(names)
+    assert '"No"' in drafted  # for readers of YAML 1.1
+
+
 def test_geometry_facts_are_stated_where_they_differ_from_the_default():
     clause = read(draft_contract(facts(dimensions="xyz", z_precision=2, null_geometry=True, empty_geometry=True))).geometry
     assert (clause.dimensions, clause.z_precision, clause.nullable, clause.empty) == ("xyz", 2, True, True)

@@ -101,6 +101,7 @@ MUTATIONS: list[tuple[tuple[str | int, ...], Any]] = [
     (("schema_fields", 0, "crs_epsg"), 4258),
     (("schema_fields", 0, "coordinate_precision"), 3),
     (("freshness_sla_minutes",), -1),
+    (("freshness_sla_minutes",), True),
     (("freshness_sla_minutes",), 1.5),
     (("freshness_sla_minutes",), ...),
     (("availability_target",), 0),
@@ -280,6 +281,11 @@ def test_a_broken_field_does_not_hide_the_faults_of_others(sound):
     sound["schema_fields"][0]["type"] = "int"
     sound["schema_fields"].append({"name": "guid", "type": "string"})
     assert {problem.path for problem in problems(sound)} == {"schema_fields[0].type", "schema_fields[9].name"}
+
+
+def test_a_field_without_a_name_may_be_the_one_that_semantics_mean(sound):
+    sound["schema_fields"][1]["name"] = 5
+    assert {problem.path for problem in problems(sound)} == {"schema_fields[1].name"}
 
 
 def test_internal_mechanisms_are_refused_with_an_explanation(bare):

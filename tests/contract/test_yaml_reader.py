@@ -180,6 +180,8 @@ def test_large_documents_cost_little(data):
 
 
 def test_the_limits_are_the_limits():
+    assert "bytes" in refused(b"a: 1\n#" + b"x" * MAX_BYTES).message
+    assert "characters" in refused('a: &a "' + "x" * 100_000 + '"\nb: [' + "*a, " * 20 + "*a]").message
     assert "nesting" in refused("a: " + "[" * MAX_DEPTH + "]" * MAX_DEPTH).message
     assert read("a: " + "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)).tree
     assert "values" in refused("a: [" + "x," * MAX_VALUES + "]").message

@@ -176,10 +176,9 @@ def _members_fit(kind: FieldType, members: list[Any], path: Path, report: Report
             hint = "put it in quotes" if member_kind.kind == "string" else f"write a value of type {member_kind}"
             report.add(here, f"{report.kind(here, member)}, but the field is of type {kind}", hint)
             continue
-        label = (type(member) is bool, member)
-        if label in seen:
-            report.add(here, f"repeats entry {seen[label]}", "remove one")
-        seen.setdefault(label, place)
+        if member in seen:
+            report.add(here, f"repeats entry {seen[member]}", "remove one")
+        seen.setdefault(member, place)
 
 
 def fits(kind: FieldType, value: Any) -> bool:
