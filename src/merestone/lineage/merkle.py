@@ -65,6 +65,16 @@ def leaves(table: Any) -> npt.NDArray[np.uint8]:
     return np.concatenate(found)
 
 
+def as_texts(row: Any) -> dict[str, str]:
+    """The one event of a table as the texts that its encoding is made of, null fields left out."""
+    found = {}
+    for field in LINEAGE_ARROW_SCHEMA:
+        column = columns.one_chunk(row.column(field.name))
+        if not column.null_count:
+            found[field.name] = str(_text(column)[0].as_py())
+    return found
+
+
 def leaf_of(data: bytes) -> bytes:
     """The leaf of one encoded event, or of one part's root."""
     return blake2b(_LEAF + data, digest_size=SIZE).digest()
@@ -137,15 +147,18 @@ def _entries(name: str, column: Any) -> Any:
         if len(column.dictionary) <= len(column):
             return pa.DictionaryArray.from_arrays(column.indices, _entries(name, column.dictionary))
         column = pc.cast(column, pa.string())
-    if pa.types.is_fixed_size_binary(column.type):
-        column = columns.to_hex(column)
-    elif pa.types.is_timestamp(column.type) or pa.types.is_floating(column.type):
-        column = pc.cast(column.view(pa.int64()), pa.string())
-    elif not pa.types.is_string(column.type):
-        column = pc.cast(column, pa.string())
-    text = pc.cast(column, pa.binary())
+    text = pc.cast(_text(column), pa.binary())
     length = pc.cast(pc.cast(pc.binary_length(text), pa.string()), pa.binary())
     return pc.binary_join_element_wise(pa.scalar(f"{name}:".encode()), length, pa.scalar(b":"), text, pa.scalar(b","), pa.scalar(b""))
+
+
+def _text(column: Any) -> Any:
+    """The values as the encoding writes them: a string column."""
+    if pa.types.is_fixed_size_binary(column.type):
+        return columns.to_hex(column)
+    if pa.types.is_timestamp(column.type) or pa.types.is_floating(column.type):
+        column = column.view(pa.int64())
+    return pc.cast(column, pa.string())
 
 
 def _uniform(column: Any) -> bool:

@@ -1,0 +1,179 @@
+"""Evidence: that the sealed runs are what was sealed (`verify_runs`), and that an event is part of a run (`prove`).
+
+Not here: the tree itself (`merkle`), the data files of a dataset (`publish.verify`).
+
+What is compared: each part with its run manifest (size, checksum, rows, order, event ids, Merkle root), each run manifest with its own
+totals, and with the checksum that others remember of it: the next run (`previous`), and the dataset's manifests (`remembered`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.errors import CorruptError, UsageError
+from merestone.lineage import columns, merkle
+from merestone.lineage.reading import RunManifest, read_manifest, read_part
+from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
+from merestone.lineage.store import ROOT, RUNS, Part, below
+from merestone.storage.port import Store
+
+_COPY = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is not as it was sealed: the object, and what is wrong with it."""
+
+    path: str
+    message: str
+
+    def to_json(self) -> dict[str, str]:
+        """The JSON object."""
+        return {"path": self.path, "message": self.message}
+
+
+def verify_runs(store: Store, root: str = ROOT, *, remembered: Mapping[str, str] | None = None) -> list[Damage]:
+    """Recompute every checksum and root of the sealed runs; what does not agree, by path.
+
+    Args:
+        store: the dataset's store.
+        root: the event store in it.
+        remembered: run manifest path to its checksum, as the manifests of the dataset name them.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    found: list[Damage] = []
+    known = dict(remembered or {})
+    runs: list[RunManifest] = []
+    for name, _ in store.list(below(root, f"{RUNS}/")):
+        try:
+            runs.append(read_manifest(store, name))
+        except CorruptError as fault:
+            found.append(Damage(name, fault.message))
+    for run in runs:
+        previous = run.doc.get("previous")
+        if previous is not None and known.setdefault(previous["run_manifest"], previous["sha256"]) != previous["sha256"]:
+            found.append(Damage(run.path, f"remembers another {previous['run_manifest']} than the dataset does"))
+    for path, checksum in sorted(known.items()):
+        try:
+            data = store.get(path)
+        except FileNotFoundError:
+            found.append(Damage(path, "is missing: a version or a later run names it"))
+            continue
+        if hashlib.sha256(data).hexdigest() != checksum:
+            found.append(Damage(path, "is not the file that was sealed: its checksum differs from the one that was remembered"))
+    for run in runs:
+        found += verify_run(store, run, root)
+    return found
+
+
+def verify_run(store: Store, run: RunManifest, root: str = ROOT) -> Iterator[Damage]:
+    """What of one sealed run is not as its run manifest says."""
+    for part in run.parts:
+        yield from _verify_part(store, run, part, root)
+    if merkle.root_of_parts([bytes.fromhex(part.root) for part in run.parts]).hex() != run.root:
+        yield Damage(run.path, "its Merkle root is not the root over its parts")
+    if sum(part.rows for part in run.parts) != run.counts["total_events"]:
+        yield Damage(run.path, "its total of events is not the sum over its parts")
+
+
+def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) -> list[dict[str, Any]]:
+    """For each event of a feature in a run, what leads from it to the run's root.
+
+    Each proof holds the event (by field, as docs/spec/lineage.md encodes it: texts, null left out), `in_part` and `in_run` (steps of
+    `side` and `hash`, lowest first) and `root`. Whoever trusts the root needs nothing else.
+
+    Raises:
+        UsageError: the run has no event of that feature.
+        CorruptError: the run manifest or a part cannot be read, or the part is not the one that was sealed.
+    """
+    run = read_manifest(store, run_manifest)
+    roots = np.frombuffer(b"".join(merkle.leaf_of(bytes.fromhex(part.root)) for part in run.parts), np.uint8).reshape(-1, merkle.SIZE)
+    proofs: list[dict[str, Any]] = []
+    for number, part in enumerate(run.parts):
+        if not part.first_feature <= feature_id <= part.last_feature:
+            continue
+        table = read_part(store, part, root)
+        leaves = merkle.leaves(table)
+        if merkle.root_of(leaves).hex() != part.root:
+            path = below(root, part.path)
+            raise CorruptError(f"{path} is not the part that was sealed: its Merkle root differs", field=path,
+                               hint="`merestone verify` names everything that was altered")
+        in_run = merkle.prove(roots, number).to_json()
+        places = np.flatnonzero(np.asarray(pc.equal(table.column("feature_id"), feature_id))).tolist()
+        proofs += [{"event": merkle.as_texts(table.slice(place, 1)), "in_part": merkle.prove(leaves, place).to_json(),
+                    "in_run": in_run, "root": run.root} for place in places]
+    if not proofs:
+        raise UsageError(f"run {run.run_id!r} has no event of feature {feature_id!r}", field="feature_id",
+                         hint="`merestone lineage why DATASET FEATURE` lists the runs that met it")
+    return proofs
+
+
+def _verify_part(store: Store, run: RunManifest, part: Part, root: str) -> Iterator[Damage]:
+    path = below(root, part.path)
+    try:
+        size, checksum = _checksum(store, path)
+    except FileNotFoundError:
+        yield Damage(path, "is missing: a sealed run lists it")
+        return
+    if (size, checksum) != (part.bytes, part.sha256):
+        yield Damage(path, f"has {size} bytes with checksum {checksum}; {part.bytes} bytes with {part.sha256} were sealed")
+    try:
+        table = read_part(store, part, root)
+    except CorruptError as fault:
+        yield Damage(path, fault.message)
+        return
+    for name in LINEAGE_ARROW_SCHEMA.names:
+        if not LINEAGE_ARROW_SCHEMA.field(name).nullable and table.column(name).null_count:
+            yield Damage(path, f"lacks {name} in {table.column(name).null_count} rows")
+            return
+    if merkle.root_of(merkle.leaves(table)).hex() != part.root:
+        yield Damage(path, "its events are not those that were sealed: the Merkle root differs")
+    if pc.unique(table.column("run_id")).to_pylist() != [run.run_id]:
+        yield Damage(path, f"holds events of another run than {run.run_id!r}")
+    if (wrong := _wrong_ids(table)) is not None:
+        yield Damage(path, f"event_id {wrong!r} is not that of its row")
+
+
+def _checksum(store: Store, path: str) -> tuple[int, str]:
+    digest, size = hashlib.sha256(), 0
+    with store.open(path) as file:
+        while data := file.read(_COPY):
+            digest.update(data)
+            size += len(data)
+    return size, digest.hexdigest()
+
+
+def _wrong_ids(table: Any) -> str | None:
+    """The first event_id that is not the hash of its row's identity."""
+    for (run, stage, kind), rows in _alike(table, ("run_id", "stage", "event_type")):
+        mine = table.select(["event_id", "feature_id"]).take(rows)
+        try:
+            ids = columns.to_hex(columns.id_array(columns.event_ids(run, stage, columns.one_chunk(mine.column("feature_id")), kind)))
+        except ValueError:
+            return str(mine.column("event_id")[0].as_py())
+        given = columns.one_chunk(mine.column("event_id"))
+        differs = pc.not_equal(ids, given)
+        if pc.any(differs).as_py():
+            return str(given[pc.index(differs, True).as_py()].as_py())
+    return None
+
+
+def _alike(table: Any, names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The rows that share some texts, as positions."""
+    codes = [columns.one_chunk(columns.one_chunk(table.column(name)).dictionary_encode()) for name in names]
+    if not table.num_rows:
+        return
+    shared, group = np.unique(np.stack([np.asarray(each.indices) for each in codes]), axis=1, return_inverse=True)
+    group = group.reshape(-1)
+    for number in range(shared.shape[1]):
+        texts = tuple(str(code.dictionary[int(at)].as_py()) for code, at in zip(codes, shared[:, number], strict=True))
+        yield texts, pa.array(np.flatnonzero(group == number))
