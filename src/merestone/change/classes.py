@@ -132,6 +132,8 @@ def _differ(after: Any, before: Any, layout: Layout, geometry: str | None = None
 
 def rekeyed(added: Halves, removed: Halves) -> tuple[Mask, Mask]:
     """Which added and removed features have the same content and are the only ones with it on their side; bool (n,), bool (m,)."""
+    if not len(added) or not len(removed):  # the usual night, and every first publish
+        return np.zeros(len(added), bool), np.zeros(len(removed), bool)
     one = [_void(side) for side in (added, removed)]
     unique = []
     for side in one:

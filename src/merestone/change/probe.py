@@ -41,7 +41,6 @@ class Probe:
         self._known = known
         self._short_cut = short_cut
         self._seen = np.zeros(len(known), bool)
-        self._new: list[Halves] = []
         self._repeated: list[Halves] = []
         self.unchanged = 0
 
@@ -59,7 +58,6 @@ class Probe:
         if again.any():
             self._repeated.append(hashes[again])
         self._seen[at] = True
-        self._new.append(hashes[~old])
         same = np.zeros(len(slot), bool)
         if self._short_cut:
             same[old] = (self._known.source[at] == source[old]).all(axis=1)
@@ -71,12 +69,18 @@ class Probe:
         self.unchanged += int((same & ~moved).sum())
         return Hit(slot, same, moved, ~same | moved)
 
-    def repeated(self) -> Halves:
-        """Hashes of keys that were delivered more than once, without repeats; uint64 (k, 2)."""
-        new = np.concatenate(self._new) if self._new else np.zeros((0, 2), np.uint64)
-        new = new[sort_by_hash(new)]
-        twice = np.flatnonzero((new[1:] == new[:-1]).all(axis=1)) + 1
-        return np.unique(np.concatenate([new[twice], *self._repeated]), axis=0)
+    def repeated(self, candidates: Halves) -> Halves:
+        """Hashes of keys that were delivered more than once, without repeats; uint64 (k, 2).
+
+        `candidates` are the key hashes of all rows that went on, in any order: a new key that came twice is twice among them.
+        """
+        first = np.sort(candidates[:, 0])
+        suspect = np.unique(first[1:][first[1:] == first[:-1]])
+        del first
+        rows = candidates[np.isin(candidates[:, 0], suspect)] if len(suspect) else candidates[:0]
+        rows = rows[sort_by_hash(rows)]
+        twice = np.flatnonzero((rows[1:] == rows[:-1]).all(axis=1)) + 1
+        return np.unique(np.concatenate([rows[twice], *self._repeated]), axis=0)
 
     def removed(self) -> npt.NDArray[np.int64]:
         """Slots of published features that were not delivered."""

@@ -6,8 +6,11 @@ Source: GeoParquet 1.1.0 (OGC), its covering bounding boxes and the coordinate o
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -169,3 +172,23 @@ def write_table(store: Store, name: str, table: Any, **options: Any) -> ObjectRe
     raw = data.to_pybytes()
     store.create(name, raw)
     return ObjectRef(name, table.num_rows, len(raw), sha256(raw))
+
+
+def write_pieces(store: Store, name: str, schema: Any, pieces: Iterable[Any], folder: str) -> ObjectRef:
+    """As `write_table`, for a table that comes in pieces of one row group each and is never held whole; it passes through `folder`."""
+    local = Path(folder) / name.replace("/", "-")
+    rows = 0
+    try:
+        with pq.ParquetWriter(local, schema, compression="zstd", write_page_checksum=True) as writer:
+            for piece in pieces:
+                writer.write_table(piece, row_group_size=max(piece.num_rows, 1))
+                rows += piece.num_rows
+    except OSError as fault:
+        raise StoreError(f"the scratch folder {folder} cannot be written: {fault}", field=folder,
+                         hint="free some space there, or point TMPDIR to a larger disk") from fault
+    with local.open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+        size = file.seek(0, 2)
+    store.create_from(name, str(local))
+    local.unlink()
+    return ObjectRef(name, rows, size, checksum)

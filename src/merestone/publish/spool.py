@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from merestone.errors import StoreError
 
+ROW = "__row"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -72,8 +73,28 @@ class Spool:
         self._path.unlink(missing_ok=True)
 
 
+class Numbers:
+    """Rows of numbers at rest: float64 (n, width), appended and read in order."""
+
+    def __init__(self, folder: str, name: str, width: int) -> None:
+        self._path = Path(folder) / f"{name}.numbers"
+        self._width = width
+        self._path.write_bytes(b"")
+
+    def append(self, values: npt.NDArray[np.float64]) -> None:
+        """Add rows."""
+        with self._path.open("ab") as file:
+            file.write(np.ascontiguousarray(values, np.float64).tobytes())
+
+    def chunks(self, rows: int) -> Iterator[npt.NDArray[np.float64]]:
+        """All rows in order, at most `rows` at a time."""
+        with self._path.open("rb") as file:
+            while data := file.read(rows * self._width * 8):
+                yield np.frombuffer(data, np.float64).reshape(-1, self._width)
+
+
 def shuffle(spool: Spool, folder: str, name: str, bucket: npt.NDArray[np.int32], buckets: int, extra: dict[str, Any]) -> list[Spool]:
-    """Split a spool into buckets.
+    """Split a spool into buckets; a column `__row` says which row of the spool each one was.
 
     Args:
         spool: what to split.
@@ -83,14 +104,15 @@ def shuffle(spool: Spool, folder: str, name: str, bucket: npt.NDArray[np.int32],
         buckets: how many there are.
         extra: columns to add, name to an Arrow array over all rows.
     """
-    schema = spool.schema
+    schema = spool.schema.append(pa.field(ROW, pa.int64()))
     for column, values in extra.items():
         schema = schema.append(pa.field(column, values.type))
     out = [Spool(folder, f"{name}-{n}", schema) for n in range(buckets)]
     at = 0
     for batch in spool.batches():
         end = at + batch.num_rows
-        whole = pa.RecordBatch.from_arrays([*batch.columns, *(values[at:end] for values in extra.values())], schema=schema)
+        added = [pa.array(np.arange(at, end)), *(values[at:end] for values in extra.values())]
+        whole = pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
         here = bucket[at:end]
         at = end
         order = np.argsort(here, kind="stable")

@@ -23,13 +23,13 @@ MOST_TWINS = 20_000  # keys that are looked at one by one; a larger change is a 
 
 
 def late_findings(
-    spool: Spool, row: npt.NDArray[np.int64], blanks: list[int], added: npt.NDArray[np.bool_], removed: Any, key_columns: tuple[str, ...]
+    spool: Spool, row: npt.NDArray[np.int32], blanks: list[int], added: npt.NDArray[np.bool_], removed: Any, key_columns: tuple[str, ...]
 ) -> list[Finding]:
     """The warnings.
 
     Args:
         spool: the candidates of pass 1, with their key bytes.
-        row: int64 (n,), the delivered row of each candidate.
+        row: int32 (n,), the delivered row of each candidate.
         blanks: candidates whose attributes differ from the published ones only in blanks at the end of text.
         added: bool (n,), candidates whose key is new.
         removed: pyarrow.Table of the index rows of keys that were not delivered.

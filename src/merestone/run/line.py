@@ -108,9 +108,12 @@ def _service(run: Run) -> list[Finding]:
     return [each for each in found if each is not None]
 
 
-def _before(run: Run, known: Known, slot: npt.NDArray[np.int64]) -> Before:
+def _before(run: Run, known: Known, slot: npt.NDArray[np.int32]) -> Before:
     """The index rows of the candidates that were published before."""
     n = len(slot)
+    if not len(known):  # a first publish: nothing was there, and nothing is kept of it
+        nothing = np.broadcast_to(np.zeros((1, 2), np.uint64), (n, 2))
+        return Before(nothing, nothing, np.broadcast_to(np.full(1, -1, np.int32), n))
     out = Before(np.zeros((n, 2), np.uint64), np.zeros((n, 2), np.uint64), np.full(n, -1, np.int32))
     at = np.flatnonzero(slot >= 0)
     if run.head is not None and len(at):

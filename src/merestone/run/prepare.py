@@ -20,6 +20,7 @@ from merestone.contract.registry import read_contract
 from merestone.contract.rules import RULE_VERSION, rules_hash
 from merestone.contract.stamp import Stamp
 from merestone.dataset.current import Current
+from merestone.dataset.manifest import Manifest
 from merestone.dataset.partition import Partitions, Tree, tree_from_json
 from merestone.errors import UsageError
 from merestone.gate.feature import DEGREES
@@ -87,6 +88,16 @@ class Prepared:
     def spool_schema(self) -> Any:
         """Candidates on their way: the columns of a data file, the geometry, and the canonical key bytes."""
         return self.layout.row_schema.append(pa.field(KEY, pa.binary()))
+
+    @property
+    def one_digest(self) -> bool:
+        """Whether the source digest is the digest of what is stored: nothing is transformed, and both are on one grid."""
+        return self.same_crs and self.source_layout == self.stored_layout and all(each.is_identity for _, each in self.other_operations)
+
+    @property
+    def spatial(self) -> bool:
+        """Whether partitions are cells in space."""
+        return self.publication.partition.by == "kdtree"
 
     @property
     def deciding_layout(self) -> Layout:
@@ -166,9 +177,8 @@ def prepare(publication: Publication, head: Current | None) -> Prepared:
                      publication.extra_columns)
     cast = cast.settle(source.batches()) if cast.suspects else cast
     findings = [*delivery.findings, *cast.findings, *crs_stage.check_crs(contract, delivery)]
-    findings += _key_types(cast, key_columns)
-    unreadable = any(each.severity == "error" and (each.surface == "crs" or each.rule in ("missing", "key_type") and each.field in
-                     (*key_columns, contract.geometry_name)) for each in findings)
+    findings += _exact_types(cast, key_columns, rule.column if rule.by == "column" else None, head.manifest if head else None)
+    unreadable = any(_stops_reading(each, (*key_columns, rule.column, contract.geometry_name)) for each in findings)
     operation: Operation | None = None
     others: list[tuple[str, Operation]] = []
     if not unreadable and delivery.geometry is not None:
@@ -225,13 +235,36 @@ def _follows(contract: Contract, publication: Publication, head: Current | None)
     return changed
 
 
-def _key_types(cast: CastPlan, key_columns: tuple[str, ...]) -> list[Finding]:
-    wrong = [each for each in cast.columns if each.target in key_columns and each.kind.kind in ("number", "binary", "geometry", "list", "struct")]
-    return [
-        Finding("schema", each.target, "key_type", "error", "a key of text, integer, date or boolean type", f"{each.target} is {each.kind}", 1,
+def _exact_types(cast: CastPlan, key_columns: tuple[str, ...], partition_column: str | None, last: Manifest | None) -> list[Finding]:
+    """Keys and partition columns need a type in which equal means equal, and keys the type under which they are published."""
+    kinds = {each.target: str(each.kind) for each in cast.columns if each.place is not None}
+    found = [
+        Finding("schema", name, "key_type", "error", "a key of text, integer, date or boolean type", f"{name} is {kinds[name]}", 1,
                 remedy="give the key an exact type in the contract: integer for 12.0, string for codes")
-        for each in wrong
+        for name in key_columns if _inexact(kinds.get(name, ""))
     ]
+    if last is not None:
+        found += [
+            Finding("schema", name, "key_type", "error", f"{name} is {before}, as it was published", f"{name} is {kinds[name]}", 1,
+                    remedy="have the producer deliver the key in its type; a key of another type is another key")
+            for name, before in zip(last.key["columns"], last.key["types"], strict=True) if kinds.get(name, before) != before
+        ]
+    column = PARTITION_COLUMN if PARTITION_COLUMN in kinds else partition_column
+    if column is not None and _inexact(kinds.get(column, "")):
+        found.append(Finding(
+            "schema", partition_column or column, "partition_type", "error", "a partition column of text, integer, date or boolean type",
+            f"{partition_column} is {kinds[column]}", 1, remedy="partition by a column of codes, or by kdtree"))
+    return found
+
+
+def _stops_reading(finding: Finding, needed: Sequence[str | None]) -> bool:
+    """Whether rows cannot be keyed, placed or transformed at all."""
+    hopeless = finding.surface == "crs" or finding.rule in ("key_type", "partition_type")
+    return finding.severity == "error" and (hopeless or (finding.rule in ("missing", "type") and finding.field in needed))
+
+
+def _inexact(kind: str) -> bool:
+    return kind.split("<")[0] in ("number", "binary", "geometry", "list", "struct")
 
 
 def _assemble(

@@ -28,7 +28,7 @@ from merestone.normalise import crs as crs_stage
 from merestone.normalise.derive import with_derived
 from merestone.normalise.snap import snap
 from merestone.outcome import RowFaults, Steps
-from merestone.publish.spool import Spool, bucket_plan, shuffle
+from merestone.publish.spool import ROW, Numbers, Spool, bucket_plan, shuffle
 from merestone.run.engine import run_units
 from merestone.run.prepare import KEY, Prepared
 from merestone.run.receive import Candidates, rejects_table
@@ -56,14 +56,14 @@ class _Row2:
 class Processed:
     """Candidates in the form in which they would be stored; arrays as long as the spool.
 
-    digest: uint64 (n, 2), what would be stored. deciding: the same in the domain of the last version. centre: float64 (n, 2), of the box of
-    the stored geometry, NaN where there is none. extent: xmin, ymin, xmax, ymax of all of them.
+    digest: uint64 (n, 2), what would be stored. deciding: the same in the domain of the last version. centres: x, y of the middle of the
+    stored geometry's box, NaN where there is none; empty where no scheme needs them. extent: xmin, ymin, xmax, ymax of all of them.
     """
 
     spool: Spool
     digest: Halves
     deciding: Halves
-    centre: npt.NDArray[np.float64]
+    centres: Numbers
     rejected: npt.NDArray[np.bool_]
     extent: tuple[float, float, float, float] | None
     tally: FindingTally
@@ -87,8 +87,10 @@ def process(
     """
     spool = Spool(folder, "processed", prepared.spool_schema.append(pa.field(DELIVERED, pa.binary())))
     size, known = len(candidates), candidates.slot >= 0
-    out = Processed(spool, np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.uint64), np.full((size, 2), np.nan), np.zeros(size, bool),
-                    None, FindingTally(), [], [])
+    # What is delivered in the contract's CRS has one digest: rounding and ordering are part of it, so that the stored form has it too.
+    digest = candidates.source if prepared.one_digest else np.zeros((size, 2), np.uint64)
+    deciding = digest if prepared.old_layout is None else np.zeros((size, 2), np.uint64)
+    out = Processed(spool, digest, deciding, Numbers(folder, "centres", 2), np.zeros(size, bool), None, FindingTally(), [], [])
     extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
 
     def units() -> Iterator[tuple[Any, slice]]:
@@ -99,15 +101,21 @@ def process(
 
     def task(unit: tuple[Any, slice]) -> _Row2:
         batch, here = unit
-        return _process(prepared, batch, candidates.faulty[here], before.digest[here], known[here])
+        source = candidates.source[here] if prepared.one_digest else None
+        return _process(prepared, batch, candidates, here, before.digest[here], source)
 
     at = 0
     for number, one in enumerate(run_units(task, units(), workers=workers)):
         here = slice(at, at + one.batch.num_rows)
         at = here.stop
         spool.write(one.batch)
-        out.digest[here], out.deciding[here] = one.digest, one.deciding
-        out.centre[here], out.rejected[here] = one.centre, one.rejected
+        if not prepared.one_digest:
+            digest[here] = one.digest
+        if prepared.old_layout is not None:
+            deciding[here] = one.deciding
+        out.rejected[here] = one.rejected
+        if prepared.spatial:
+            out.centres.append(one.centre)
         extent[:2], extent[2:] = np.minimum(extent[:2], one.extent[:2]), np.maximum(extent[2:], one.extent[2:])
         if one.faults:
             rows = candidates.row[here]
@@ -122,8 +130,11 @@ def process(
     return out
 
 
-def _process(prepared: Prepared, batch: Any, faulty: npt.NDArray[np.bool_], old: Halves, known: npt.NDArray[np.bool_]) -> _Row2:
+def _process(
+    prepared: Prepared, batch: Any, candidates: Candidates, here: slice, old: Halves, source: Halves | None
+) -> _Row2:
     contract, n = prepared.contract, batch.num_rows
+    faulty, known = candidates.faulty[here], candidates.slot[here] >= 0
     ids = keys.feature_ids(batch, prepared.key_columns)
     place = batch.schema.names.index(prepared.geometry)
     wkb = batch.column(place)
@@ -142,10 +153,10 @@ def _process(prepared: Prepared, batch: Any, faulty: npt.NDArray[np.bool_], old:
     stored_scan = kernel.scan(stored)
     skip = failed | rejected(snap_faults, n)
     row_faults = gate_feature.check_rows(batch, contract, delivered=delivered_scan, stored=stored_scan, canonical=stored, limits=prepared.limits,
-                                         skip=skip)
+                                         skip=skip, miscast=_miscast(candidates, here))
     steps.append(gate_feature.steps(row_faults, n, crs=prepared.crs))
     faults = [*transform_faults, *snap_faults, *other_faults, *row_faults]
-    digest = halves(digest_batch(batch, prepared.stored_layout, prepared.geometry))
+    digest = source if source is not None else halves(digest_batch(batch, prepared.stored_layout, prepared.geometry))
     deciding = digest if prepared.old_layout is None else halves(digest_batch(batch, prepared.old_layout, prepared.geometry))
     # The form before rounding is wanted only where a published row may turn out to be within noise of it.
     near = known & (deciding != old).any(axis=1)
@@ -157,11 +168,21 @@ def _process(prepared: Prepared, batch: Any, faulty: npt.NDArray[np.bool_], old:
     return _Row2(batch, digest, deciding, centre, extent, faulty | rejected(faults, n), faults, steps, ids, stored_scan.bounds)
 
 
+def _miscast(candidates: Candidates, here: slice) -> list[RowFaults]:
+    """The cells of one batch that could not be cast: pass 1 has named them, and they are no nulls."""
+    found = []
+    for name, rows in candidates.miscast:
+        mine = rows[(rows >= here.start) & (rows < here.stop)] - here.start
+        if len(mine):
+            found.append(RowFaults("schema", name, "type", "error", "", mine, pa.nulls(len(mine), pa.string())))
+    return found
+
+
 @dataclass(slots=True)
 class Settled:
     """The classes of all candidates and the rows that will be written.
 
-    codes: int16 (n,). reversed, attributes, geometry: bool (n,). move: float64 (n,), NaN where not measured. fields: attribute names, each
+    codes: int16 (n,). reversed, attributes, geometry: bool (n,). move: float64 (n,), where geometry is true. fields: attribute names, each
     with candidate rows in which it changed. ready: one spool a bucket, of stored rows with their key bytes and partition code; bucket_of:
     int32, partition code to bucket. blanks: candidate rows that differ only in blanks at the end of text. column_changes: attribute to count.
     """
@@ -179,7 +200,7 @@ class Settled:
     sample: list[tuple[Any, Any]] = field(default_factory=list)
 
 
-ROW, CODE = "__row", "__partition"
+CODE = "__partition"
 
 
 def settle(
@@ -197,7 +218,7 @@ def settle(
         digest=processed.digest, deciding=processed.deciding, before=before, partition=partition, hold=hold,
     )
     n = len(codes)
-    out = Settled(codes, np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
+    out = Settled(codes, np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool), np.zeros(n))
     wanted = np.isin(codes, (classes.ADDED, classes.MOVED, classes.REPROCESSED, classes.DIFFERS))
     counts = np.bincount(partition[wanted], minlength=len(names)) if wanted.any() else np.zeros(len(names), np.int64)
     per_row = processed.spool.bytes / max(processed.spool.rows, 1) + 16
@@ -206,8 +227,7 @@ def settle(
     bucket = np.where(wanted, out.bucket_of[np.maximum(partition, 0)] if len(out.bucket_of) else -1, -1).astype(np.int32)
     if not wanted.any():
         return out
-    spools = shuffle(processed.spool, folder, "bucket", bucket, buckets,
-                     {ROW: pa.array(np.arange(n, dtype=np.int64)), CODE: pa.array(partition)})
+    spools = shuffle(processed.spool, folder, "bucket", bucket, buckets, {CODE: pa.array(partition)})
     processed.spool.drop()
     by_name: dict[str, list[DataFile]] = {}
     for file in files:

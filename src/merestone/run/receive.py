@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.change.probe import Probe
-from merestone.dataset.known import Halves, Known, Sum, halves
+from merestone.dataset.known import Halves, Known, Sum, find, halves, sort_by_hash
 from merestone.dataset.partition import Partitions
 from merestone.gate import delivery as gate_delivery
 from merestone.gate.findings import FindingTally, reasons, rejected
@@ -54,18 +54,20 @@ class _Row1:
 class Candidates:
     """The rows that go on, in columns of the same length as the spool.
 
-    row: int64, from 1. hash, source: uint64 (n, 2). slot: int64, the row in `Known` or -1. trusted: the probe knows the source digest, only
-    the place differs. faulty: refused at cast. partition: int32, code of a column's value, -1 under other schemes.
+    row: int32, from 1. hash, source: uint64 (n, 2). slot: int32, the row in `Known` or -1. trusted: the probe knows the source digest, only
+    the place differs. faulty: refused at cast. partition: int32, code of a column's value, -1 under other schemes. miscast: field names,
+    each with the candidates whose value could not be cast (it is null in the spool, and was none in the delivery).
     """
 
     spool: Spool
-    row: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int32]
     hash: Halves
     source: Halves
-    slot: npt.NDArray[np.int64]
+    slot: npt.NDArray[np.int32]
     trusted: npt.NDArray[np.bool_]
     faulty: npt.NDArray[np.bool_]
     partition: npt.NDArray[np.int32]
+    miscast: list[tuple[str, npt.NDArray[np.int64]]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.row)
@@ -95,8 +97,9 @@ def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> R
     probe, partitions = Probe(known, short_cut=prepared.short_cut), prepared.partitions
     spool = Spool(folder, "candidates", prepared.spool_schema)
     total, tally, rejects = Sum(), FindingTally(), []
-    columns: dict[str, list[Any]] = {name: [] for name in ("row", "hash", "source", "slot", "trusted", "faulty", "partition")}
+    columns = _Columns(prepared.source.delivery.rows or 1 << 20)
     null_rows: list[npt.NDArray[np.int64]] = []
+    miscast: list[tuple[str, npt.NDArray[np.int64]]] = []
     histogram = np.zeros((2, 17), np.int64)
     dropped_z = dropped_m = rows = 0
     newest: Any = None
@@ -122,16 +125,15 @@ def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> R
         go_on = keyed[hit.candidate]
         if len(go_on):
             spool.write(_spooled(one, prepared).take(pa.array(go_on)))
-        columns["row"].append(number[go_on])
-        columns["hash"].append(one.hashes[go_on])
-        columns["source"].append(one.source[go_on])
-        columns["slot"].append(hit.slot[hit.candidate])
-        columns["trusted"].append((hit.same & hit.moved)[hit.candidate])
-        columns["faulty"].append(one.faulty[go_on])
-        columns["partition"].append(partition[go_on] if partition is not None else np.full(len(go_on), -1, np.int32))
+        for each in one.faults:
+            miscast.append((each.field, spool.rows - len(go_on) + np.flatnonzero(np.isin(go_on, each.rows))))
+        columns.append(
+            number[go_on], one.hashes[go_on], one.source[go_on], hit.slot[hit.candidate], (hit.same & hit.moved)[hit.candidate], one.faulty[go_on],
+            partition[go_on] if partition is not None else np.full(len(go_on), -1),
+        )
     spool.close()
-    candidates = Candidates(spool, *(_joined(columns[name], name) for name in columns))
-    findings = [*_key_findings(prepared, null_rows, probe.repeated()), *prepared.source.late_findings()]
+    candidates = Candidates(spool, *columns.arrays(), miscast)
+    findings = [*_key_findings(prepared, null_rows, probe.repeated(candidates.hash)), *prepared.source.late_findings()]
     if prepared.same_crs and histogram.any():
         findings.append(gate_delivery.precision(prepared.contract, histogram))
     findings.append(_dropped(prepared, dropped_z, dropped_m))
@@ -175,12 +177,27 @@ def partitions_of(partitions: Partitions, values: Any) -> npt.NDArray[np.int32]:
     return codes[np.asarray(encoded.indices)] if len(codes) else np.zeros(0, np.int32)
 
 
-def _joined(parts: list[Any], name: str) -> Any:
-    if parts:
-        return np.concatenate(parts)
-    wide = np.zeros((0, 2), np.uint64)
-    empty = {"hash": wide, "source": wide, "trusted": np.zeros(0, bool), "faulty": np.zeros(0, bool), "partition": np.zeros(0, np.int32)}
-    return empty.get(name, np.zeros(0, np.int64))
+class _Columns:
+    """The arrays of `Candidates` while they grow. Room that is not used yet costs no memory: the system hands pages out when touched."""
+
+    _KINDS = ((np.int32, ()), (np.uint64, (2,)), (np.uint64, (2,)), (np.int32, ()), (np.bool_, ()), (np.bool_, ()), (np.int32, ()))
+
+    def __init__(self, room: int) -> None:
+        self._used = 0
+        self._arrays: list[npt.NDArray[Any]] = [np.empty((max(room, 1), *shape), kind) for kind, shape in self._KINDS]
+
+    def append(self, *parts: npt.NDArray[Any]) -> None:
+        end = self._used + len(parts[0])
+        for n, part in enumerate(parts):
+            if end > len(self._arrays[n]):
+                larger = np.empty((max(end, 2 * len(self._arrays[n])), *self._arrays[n].shape[1:]), self._arrays[n].dtype)
+                larger[: self._used] = self._arrays[n][: self._used]
+                self._arrays[n] = larger
+            self._arrays[n][self._used : end] = part
+        self._used = end
+
+    def arrays(self) -> list[npt.NDArray[Any]]:
+        return [each[: self._used] for each in self._arrays]
 
 
 def rejects_table(faults: list[RowFaults], number: npt.NDArray[np.int64], ids: Any, rows: Any, geometry: Any) -> Any:
@@ -229,21 +246,22 @@ def _key_findings(prepared: Prepared, null_rows: list[npt.NDArray[np.int64]], re
     if len(repeated):
         hashes, rows, texts = _rows_with(prepared, repeated)
         groups = gate_delivery.equal_groups(hashes, rows)
-        out.append(gate_delivery.duplicate_keys(name, groups, texts))
+        text_of = dict(zip(rows.tolist(), texts, strict=True))
+        out.append(gate_delivery.duplicate_keys(name, groups, [text_of[row] for row in groups.firsts().tolist()]))
     return out
 
 
-def _rows_with(prepared: Prepared, wanted: Halves) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], list[str]]:
+def _rows_with(prepared: Prepared, wanted: Halves) -> tuple[Halves, npt.NDArray[np.int64], list[str]]:
     """Read the delivery again for the rows of some keys: their rows are not kept for the millions that have nothing to answer for."""
-    look_for = {bytes(each) for each in np.ascontiguousarray(wanted[: SAMPLES * 50].astype(">u8")).view("V16").ravel().tolist()}
+    wanted = wanted[: SAMPLES * 50]
+    wanted = wanted[sort_by_hash(wanted)]
     hashes, rows, texts = [], [], []
     for first, raw in _numbered(prepared):
         batch, _ = cast_batch(raw, prepared.cast)
         canonical, _ = keys.key_bytes(batch, prepared.key_columns)
         here = halves(kernel.blake2b16(canonical))
-        packed = np.ascontiguousarray(here.astype(">u8")).view("V16").ravel()
-        at = np.flatnonzero(np.isin(packed, np.array(list(look_for), "V16")))
-        hashes.append(here[at, 0])
+        at = np.flatnonzero(find(wanted, here) >= 0)
+        hashes.append(here[at])
         rows.append(at + first)
         texts.extend(keys.feature_ids(batch, prepared.key_columns).take(pa.array(at)).to_pylist())
     return np.concatenate(hashes), np.concatenate(rows), texts

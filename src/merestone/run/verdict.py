@@ -28,10 +28,11 @@ from merestone.run.ending import TOKEN_DAYS
 from merestone.run.evidence import evidence_of
 from merestone.run.late import late_findings
 from merestone.run.process import Processed, Settled, settle
-from merestone.run.rewrite import Labels
+from merestone.run.log import Labels
 from merestone.run.state import Run
 
-SAMPLE = 1 << 20  # positions that the kd-tree is drawn from, at most
+SAMPLE = 1 << 20  # positions that the kd-tree is drawn from, about
+CHUNK = 1 << 18  # positions that are placed at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +105,23 @@ def _place(run: Run, processed: Processed, before: Before) -> tuple[npt.NDArray[
     else:
         if tree is None:
             tree = _draw(processed, candidates.hash, rule.target_rows)
-        placed = terms.partitions.of_names(leaf_names(tree))[place(tree, processed.centre)]
+        codes = terms.partitions.of_names(leaf_names(tree))
+        placed = np.concatenate([codes[place(tree, each)] for each in processed.centres.chunks(CHUNK)] or [np.zeros(0, np.int32)])
     held = processed.rejected & (before.partition >= 0)
     placed[held] = before.partition[held]
     return placed, tree
 
 
 def _draw(processed: Processed, hashes: Halves, target_rows: int) -> Tree:
-    good = np.flatnonzero(~processed.rejected)
-    sample = good
-    if len(sample) > SAMPLE:  # the least key hashes: a sample in which the order of rows has no say
-        sample = sample[np.argpartition(hashes[sample, 0], SAMPLE)[:SAMPLE]]
-    return build_tree(processed.centre[sample], target_rows, len(good))
+    """The kd-tree, from all accepted features or from about SAMPLE of them: those of least key hash, so that row order has no say."""
+    total = int((~processed.rejected).sum())
+    limit = np.uint64(min(SAMPLE / max(total, 1), 1.0) * float(2**64 - 2**12))
+    points, at = [np.zeros((0, 2))], 0
+    for chunk in processed.centres.chunks(CHUNK):
+        here = slice(at, at + len(chunk))
+        at = here.stop
+        points.append(chunk[~processed.rejected[here] & ((hashes[here, 0] <= limit) | (total <= SAMPLE))])
+    return build_tree(np.concatenate(points), target_rows, total)
 
 
 def _counts(settled: Settled, removed: int, rekeyed: int) -> Counts:
@@ -153,7 +159,7 @@ def _changed(settled: Settled, unit: str) -> Changed | None:
     move = settled.move[changed]
     return Changed(
         attributes=int((settled.attributes & changed).sum() - both.sum()), geometry=int((settled.geometry & changed).sum() - both.sum()),
-        both=int(both.sum()), largest_move=float(np.nanmax(move)) if np.isfinite(move).any() else None, unit=unit,
+        both=int(both.sum()), largest_move=float(np.nanmax(move)) if (settled.geometry & changed).any() and np.isfinite(move).any() else None, unit=unit,
         most=max(settled.column_changes.items(), key=lambda pair: pair[1], default=None),
     )
 

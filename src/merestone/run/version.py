@@ -5,6 +5,7 @@ Not here: the protocol of the commit (`publish.commit`), what is written in a fi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,8 @@ import pyarrow.compute as pc
 
 from merestone.change import classes
 from merestone.change.classes import Before
-from merestone.dataset.current import Current
 from merestone.dataset.index import load_table, needs_checkpoint
-from merestone.dataset.known import Known, Sum, halves
+from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Known, Sum, halves
 from merestone.dataset.manifest import DataFile, IndexRef, Manifest, ObjectRef
 from merestone.dataset.partition import tree_to_json
 from merestone.errors import InternalError
@@ -24,17 +24,17 @@ from merestone.geometry import kernel
 from merestone.identity import key as keys
 from merestone.lineage.store import SealedRun
 from merestone.outcome import PASS, WARN, Steps
-from merestone.publish.files import Layout, write_table
+from merestone.publish.files import Layout, write_pieces, write_table
 from merestone.report.result import PublishResult
 from merestone.run import environment
 from merestone.run.ending import fates, seal
 from merestone.run.late import key_bytes
+from merestone.run.log import PIECE, Told, pieces
 from merestone.run.process import Processed
-from merestone.run.rewrite import Job, change_log, rewrite
+from merestone.run.rewrite import Job, rewrite
 from merestone.run.state import Run
 from merestone.run.verdict import Verdict
 
-EVENTS = 1 << 20  # rows of the change log that become lineage at a time
 PUBLISH_BATCH = 1 << 23  # batch numbers of stage `publish` start here, beyond those of any delivery
 
 
@@ -59,18 +59,17 @@ def write_version(run: Run, known: Known, processed: Processed, before: Before, 
     step("data.after")
     with run.stage("commit"):
         step("changes.before")
-        told = np.flatnonzero(settled.codes < classes.UNCHANGED)
-        log = change_log(
-            key_bytes=key_bytes(candidates.spool, told), rows=told, codes=settled.codes, labels=verdict.labels, digest=processed.digest,
-            source=candidates.source, before=before, partition=verdict.placed, names=verdict.names, removed=verdict.removed,
-            removed_rekeyed=verdict.removed_rekeyed,
+        rows = np.flatnonzero(settled.codes < classes.UNCHANGED)
+        told = Told(
+            rows, key_bytes(candidates.spool, rows), settled.codes, verdict.labels, processed.digest, candidates.source, before, verdict.placed,
+            verdict.names, verdict.removed, verdict.removed_rekeyed,
         )
-        changes = write_table(run.store, f"_changes/{stem}.parquet", log)
+        total = Sum(head.manifest.set_digest) if head else Sum()
+        changes = write_pieces(run.store, f"_changes/{stem}.parquet", CHANGES_SCHEMA, _followed(run, pieces(told), total), run.folder)
         step("changes.after")
         index = _index(run, changes, version, verdict.features, stem)
         found = [each for each in processed.findings if each.num_rows]
         findings = write_table(run.store, f"_findings/{stem}.parquet", pa.concat_tables(found)) if found else None
-        _tell_publish(run, log)
         step("lineage.before")
         lineage = seal(run)
         step("lineage.after")
@@ -79,7 +78,7 @@ def write_version(run: Run, known: Known, processed: Processed, before: Before, 
         if held != verdict.features:
             raise InternalError(f"the files of the new version hold {held} rows, {verdict.features} features were counted; nothing was published",
                                 hint="please report this, with the run record")
-        draft = _manifest(run, layout, verdict, files, changes, index, findings, lineage, _set_digest(head, log), version)
+        draft = _manifest(run, layout, verdict, files, changes, index, findings, lineage, str(total), version)
         draft = replace(draft, files_written=len(written), files_carried=len(verdict.plan.carried))
         committed = attempt.commit(lambda number: _numbered(draft, version, number), head)
     result = replace(verdict.result, status="published", version=committed.manifest.version, features=verdict.features, files_written=len(written),
@@ -94,37 +93,41 @@ def _index(run: Run, changes: ObjectRef, version: int, features: int, stem: str)
     index = IndexRef(last.checkpoint, last.checkpoint_version, (*last.log, (version, changes)))
     if not needs_checkpoint(index, features):
         return index
-    return IndexRef(write_table(run.store, f"_index/{stem}.parquet", load_table(run.store, index)), version, ())
+    table = load_table(run.store, index)
+    slices = (table.slice(start, PIECE) for start in range(0, table.num_rows, PIECE))
+    return IndexRef(write_pieces(run.store, f"_index/{stem}.parquet", INDEX_SCHEMA, slices, run.folder), version, ())
 
 
-def _set_digest(head: Current | None, log: Any) -> str:
-    """The digest of the whole set, brought forward by the change alone."""
-    total = Sum(head.manifest.set_digest) if head else Sum()
-    for side, sign in (("old_digest", -1), ("digest", 1)):
-        rows = log.filter(pc.is_valid(log.column(side)))
-        if rows.num_rows:
-            total.add(halves(kernel.blake2b16(rows.column("key").combine_chunks())), halves(rows.column(side)), sign)
-    return str(total)
+def _followed(run: Run, log: Iterator[Any], total: Sum) -> Iterator[Any]:
+    """The log's pieces on their way into the file: each brings the digest of the whole set forward and leaves its events."""
+    for number, piece in enumerate(log):
+        for side, sign in (("old_digest", -1), ("digest", 1)):
+            rows = piece.filter(pc.is_valid(piece.column(side)))
+            if rows.num_rows:
+                total.add(halves(kernel.blake2b16(rows.column("key").combine_chunks())), halves(rows.column(side)), sign)
+        _tell_publish(run, piece, PUBLISH_BATCH + number)
+        yield piece
 
 
-def _tell_publish(run: Run, log: Any) -> None:
+def _tell_publish(run: Run, log: Any, batch: int) -> None:
     """One event of stage `publish` for each feature that was removed or held, or has another partition: it names both partitions."""
     names = log.column("class").cast(pa.string())
     there, before = log.column("partition").cast(pa.string()), log.column("old_partition").cast(pa.string())
     told = log.filter(pc.or_(pc.is_in(names, pa.array(["removed", "held"])), pc.fill_null(pc.not_equal(there, before), False)))
-    for number, start in enumerate(range(0, told.num_rows, EVENTS)):
-        part = told.slice(start, EVENTS).combine_chunks()
-        kind = part.column("class").cast(pa.string()).combine_chunks()
-        held = np.asarray(pc.equal(kind, "held"), dtype=bool)
-        reason = pc.if_else(pa.array(held), pa.scalar("the delivered row was rejected; the last accepted one stays published"),
-                            pa.scalar(None, pa.string()))
-        step = Steps(
-            "publish", "VALIDATE", np.where(held, WARN, PASS).astype(np.uint8), reason, run.terms.crs, run.terms.crs,
-            tool_version=f"merestone {environment.tools()['merestone']}",
-            extra={"change_class": kind, "from_partition": part.column("old_partition").cast(pa.string()).combine_chunks(),
-                   "to_partition": part.column("partition").cast(pa.string()).combine_chunks()},
-        )
-        run.tell(PUBLISH_BATCH + number, keys.ids_of(part.column("key").combine_chunks()), [step])
+    if not told.num_rows:
+        return
+    part = told.combine_chunks()
+    kind = part.column("class").cast(pa.string()).combine_chunks()
+    held = np.asarray(pc.equal(kind, "held"), dtype=bool)
+    reason = pc.if_else(pa.array(held), pa.scalar("the delivered row was rejected; the last accepted one stays published"),
+                        pa.scalar(None, pa.string()))
+    step = Steps(
+        "publish", "VALIDATE", np.where(held, WARN, PASS).astype(np.uint8), reason, run.terms.crs, run.terms.crs,
+        tool_version=f"merestone {environment.tools()['merestone']}",
+        extra={"change_class": kind, "from_partition": part.column("old_partition").cast(pa.string()).combine_chunks(),
+               "to_partition": part.column("partition").cast(pa.string()).combine_chunks()},
+    )
+    run.tell(batch, keys.ids_of(part.column("key").combine_chunks()), [step])
 
 
 def _manifest(
@@ -136,7 +139,9 @@ def _manifest(
         raise InternalError("a run writes only after it has begun")
     partitioning: dict[str, Any] = {"by": rule.by, "bounds": list(layout.bounds)}
     if rule.by == "column":
-        partitioning |= {"column": rule.column, "values": terms.partitions.values_of(sorted({each.partition for each in files}))}
+        # A value keeps its folder name for ever, also while no feature has it.
+        named = {each.partition for each in files} | set(head.manifest.partitioning["values"] if head else ())
+        partitioning |= {"column": rule.column, "values": terms.partitions.values_of(sorted(named))}
     elif verdict.tree is not None:
         partitioning |= {"target_rows": rule.target_rows, "tree": tree_to_json(verdict.tree)}
     return Manifest(
