@@ -65,12 +65,9 @@ def kills(tmp_path_factory):
         command = [sys.executable, Path(__file__).with_name("kill_server.py"), folder / "p.yaml", folder / "out", json.dumps(OLD),
                    json.dumps(NEW), folder / "two.geojson", str(shard), str(SHARDS)]
         servers.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    lines = []
-    for server in servers:
-        out, err = server.communicate(timeout=600)
-        assert server.returncode == 0, err
-        lines += [json.loads(line) for line in out.splitlines()]
-    return lines
+    ended = [(server, *server.communicate(timeout=600)) for server in servers]
+    assert [err for server, _, err in ended if server.returncode != 0] == []
+    return [json.loads(line) for _, out, _ in ended for line in out.splitlines()]
 
 
 def test_every_kill_leaves_the_old_or_the_new_version(kills):
