@@ -13,7 +13,7 @@ from merestone.contract.document import Field, FieldType
 from merestone.dataset.columns import stored_type
 from merestone.dataset.manifest import sha256
 from merestone.dataset.version import Dataset
-from merestone.errors import CorruptError, UsageError
+from merestone.errors import CorruptError, StoreError, UsageError
 from merestone.storage.local import LocalStore
 from stores import MemoryStore
 
@@ -214,6 +214,24 @@ def test_a_damaged_file_is_named_and_never_means_missing_rows(mini, change):
         assert name in caught.value.message
         assert caught.value.field == name
         assert caught.value.hint
+
+
+def test_half_a_file_that_the_store_calls_whole_is_never_published():
+    """The store keeps the first half of one data file and answers success: the old version stays, and the file is named."""
+    mini = Miniature(MemoryStore())
+    mini.publish(GRID)
+    create = mini.store.create
+
+    def halving(name, data):
+        create(name, data[: len(data) // 2] if name.startswith("data/district=D0") else data)
+
+    mini.store.create = halving
+    with pytest.raises(StoreError, match="data/district=D0") as caught:
+        mini.publish({**GRID, "p00": row("new", 7, (1, 1))})
+    assert caught.value.exit_code == 4
+    mini.store.create = create
+    assert Dataset(mini.store).versions() == [1]
+    assert state_of(Dataset(mini.store).to_arrow()) == seen(GRID)
 
 
 def test_a_file_of_other_rows_is_named(mini):
