@@ -42,7 +42,7 @@ JSON_NAMES = {
     "rollback": ("status", "name", "version", "to", "reason", "features", "delta", "run_id", "withdrawn"),
     "verify": ("url", "status", "versions", "objects", "bytes", "rows", "damages", "orphans"),
     "contract lint": ("status", "contract_version", "errors", "warnings", "confirm", "messages"),
-    "contract schema": ("$schema", "title", "description", "type", "properties", "required", "additionalProperties"),
+    "contract schema": ("$schema", "title", "description", "type", "additionalProperties", "properties", "required"),
     "contract show": ("contract", "sha256"),
     "lineage summary": ("name", "version", "run_id", "attempts", "run_date", "sealed_utc", "schema_version", "plan", "tool", "root",
                         "total_events", "passed", "rejected", "warned", "features", "features_passed", "features_rejected",
@@ -166,8 +166,8 @@ def errors_page() -> str:
     out = [
         "# Errors and exit codes: reference", "", MADE, "",
         "A command that could not answer ends with one of these kinds. In Python they are exceptions in `merestone.errors`, all of them",
-        "`MerestoneError` with `kind`, `exit_code`, `retry`, `message`, `field` and `hint`. With `--json` kind, message, field and hint stand",
-        "in `error`. Kinds and exit codes are an interface: they are only ever added.", "",
+        "`MerestoneError` with `kind`, `exit_code`, `retry`, `message`, `field` and `hint`. With `--json` the names kind, message, field",
+        "and hint stand in `error`. Kinds and exit codes are an interface: they are only ever added.", "",
         "A refused delivery is no error but a result: exit code 1, with findings.", "",
         "| exit code | kind | in Python | retry helps | meaning |", "|---|---|---|---|---|",
     ]

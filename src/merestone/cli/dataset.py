@@ -5,7 +5,9 @@ Not here: `changes` (a module of its own), reading and proving (`dataset`, `publ
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,7 +64,11 @@ def _stream(version: Version, names: list[str], batches: Iterator[Any], about: d
     texts = extract.features(batches, version.columns.geometry, version.manifest.key["columns"], names)
     if as_json:
         members = {"name": about["name"], "version": about["version"]}
-        sys.stdout.writelines(extract.collection(texts, version.columns.epsg, members))
+        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as whole:
+            # One object or one error: what turns out damaged on the way must not leave half a collection behind.
+            whole.writelines(extract.collection(texts, version.columns.epsg, members))
+            whole.seek(0)
+            shutil.copyfileobj(whole, sys.stdout)
     else:
         sys.stdout.writelines(f"{extract.RECORD_SEPARATOR}{each}\n" for each in texts)
     sys.stdout.flush()

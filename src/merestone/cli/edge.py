@@ -79,9 +79,6 @@ def end(command: Callable[[], Any], *, as_json: bool, debug: bool) -> int:
         return _interrupted("interrupted; nothing published", as_json=as_json)
     except Stopped as fault:
         return _interrupted(str(fault), as_json=as_json)
-    except BrokenPipeError:
-        hush()
-        return EXIT_DONE
     except Exception as fault:  # noqa: BLE001 - the edge: whatever else went wrong is a fault of ours, and told as one
         unexpected = InternalError(f"unexpected fault: {type(fault).__name__}: {fault}".rstrip(": "), hint=_traceback(debug))
         return _failed(unexpected, as_json=as_json)

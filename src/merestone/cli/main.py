@@ -15,6 +15,7 @@ import click
 from merestone import __version__
 from merestone.cli import edge
 from merestone.cli.family import Family, Lazy
+from merestone.errors import EXIT_DONE
 
 COMMANDS = {
     "init": Lazy("merestone.cli.init", "init", "Draft a contract and a publication file from a delivery."),
@@ -62,6 +63,14 @@ class Root(Family):
         if standalone_mode:
             sys.exit(code)
         return code
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As usual; a reader of standard output that has seen enough and went away is no fault (click would end with 1, a refusal)."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            edge.hush()
+            return EXIT_DONE
 
 
 @click.command(cls=Root, name="merestone", lazy=COMMANDS, later=LATER, context_settings={"help_option_names": ["-h", "--help"]})

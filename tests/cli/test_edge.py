@@ -1,0 +1,148 @@
+"""Every way to end: a message that names the thing and the next step, the right code, and with --json exactly one object."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from merestone.cli import edge
+from merestone.errors import CorruptError, InternalError, MerestoneError, StoreError, UsageError
+
+
+def raises(fault):
+    def command():
+        raise fault
+
+    return command
+
+
+def end(capsys, command, *, as_json=False, debug=False):
+    code = edge.end(command, as_json=as_json, debug=debug)
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.parametrize("kind", [each for each in MerestoneError.__subclasses__() if each is not InternalError])
+def test_an_error_is_told_with_its_next_step_and_code(kind, capsys):
+    code, out, err = end(capsys, raises(kind("the thing broke", field="thing", hint="mend it")))
+    assert (code, out, err) == (kind.exit_code, "", "merestone: the thing broke\n  next: mend it\n")
+
+
+@pytest.mark.parametrize("kind", [each for each in MerestoneError.__subclasses__() if each is not InternalError])
+def test_with_json_an_error_is_one_object_on_standard_output(kind, capsys):
+    code, out, err = end(capsys, raises(kind("the thing broke", field="thing", hint="mend it")), as_json=True)
+    error = {"kind": kind.kind, "message": "the thing broke", "field": "thing", "hint": "mend it"}
+    assert json.loads(out) == {"status": "error", "error": error}
+    assert out.count("\n") == 1
+    assert code == kind.exit_code
+    assert "the thing broke" in err
+
+
+def test_the_code_of_a_command_is_the_exit_code_and_none_is_done(capsys):
+    assert end(capsys, lambda: 6)[0] == 6
+    assert end(capsys, lambda: None)[0] == 0
+
+
+def test_an_unexpected_fault_is_ours_and_shows_no_traceback(capsys):
+    code, out, err = end(capsys, raises(ZeroDivisionError("by zero")), as_json=True)
+    assert code == 70
+    assert json.loads(out)["error"]["kind"] == "internal"
+    assert "ZeroDivisionError: by zero" in err
+    assert "--debug" in err
+    assert "Traceback" not in out + err
+
+
+@pytest.mark.parametrize("fault", [ZeroDivisionError("by zero"), InternalError("an invariant broke")])
+def test_with_debug_the_traceback_is_kept_in_a_file_that_the_message_names(fault, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code, _, err = end(capsys, raises(fault), debug=True)
+    (kept,) = tmp_path.iterdir()
+    assert code == 70
+    assert str(kept) in err
+    assert type(fault).__name__ in kept.read_text()
+    assert "Traceback" in kept.read_text()
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt(), click.Abort()])
+def test_an_interrupt_ends_as_shells_expect_and_says_that_nothing_was_published(fault, capsys):
+    code, out, err = end(capsys, raises(fault), as_json=True)
+    assert code == 130
+    assert err == "merestone: interrupted; nothing published\n"
+    assert json.loads(out)["error"]["kind"] == "interrupted"
+
+
+@pytest.mark.parametrize(("versions", "said"), [
+    ([2, 2], "interrupted; v2 stays current; nothing published"),
+    ([None, None], "interrupted; nothing published"),
+    ([2, 3], "interrupted, but v3 became current before that"),
+    ([2, CorruptError("unreadable")], "interrupted; run `merestone status` to see which version is current"),
+])
+def test_an_interrupted_commit_says_which_version_is_current(versions, said, capsys):
+    found = iter(versions)
+
+    def current():
+        value = next(found)
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    def command():
+        with edge.tells_current(current):
+            raise KeyboardInterrupt
+
+    assert end(capsys, command) == (130, "", f"merestone: {said}\n")
+
+
+def test_a_command_that_commits_and_fails_tells_the_failure_itself(capsys):
+    def command():
+        with edge.tells_current(lambda: 1):
+            raise StoreError("disk full")
+
+    assert end(capsys, command)[0] == 4
+
+
+def test_wrong_usage_names_option_and_help(merestone):
+    ended = merestone("rollback", "somewhere", "--to", "1", "--json")
+    assert ended.code == 2
+    error = {"kind": "usage", "message": "Missing option '--reason'", "field": "--reason", "hint": "merestone rollback --help"}
+    assert ended.doc["error"] == error
+    assert merestone("read", "--json").doc["error"]["hint"] == "merestone read --help"
+    assert merestone("nonsense", "--json").doc["error"]["kind"] == "usage"
+    assert merestone("log", "x", "--nonsense").code == 2
+
+
+def test_json_after_two_dashes_is_a_name(merestone):
+    assert merestone("log", "--", "--json").out == ""
+
+
+def test_a_reader_that_goes_away_is_no_fault(published):
+    command = [sys.executable, "-m", "merestone.cli.main", "read", str(published.file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+def test_the_result_of_a_publish_survives_a_closed_pipe(product):
+    command = [sys.executable, "-m", "merestone.cli.main", "publish", str(product.file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+    assert product.version == 1
+
+
+def test_names_that_are_no_text_reach_the_message_escaped(tmp_path):
+    command = [sys.executable, "-m", "merestone.cli.main", "log", b"nowhere-\xff", "--json"]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["kind"] == "usage"
+
+
+def test_usage_errors_of_our_own_pass_through_unchanged(merestone, tmp_path):
+    ended = merestone("log", tmp_path / "nowhere", "--json")
+    assert ended.doc["error"]["message"] == f"{tmp_path / 'nowhere'} does not exist"
+    assert ended.code == UsageError.exit_code
+    assert not Path(tmp_path / "nowhere").exists()
