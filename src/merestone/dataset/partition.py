@@ -8,7 +8,7 @@ decisions, "cell=root" for a tree of one leaf, "cell=none" for rows without a po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -54,60 +54,54 @@ def build_tree(centres: Floats, target_rows: int, total: int) -> Tree:
         total: how many features the sample stands for.
     """
     sample = centres[~np.isnan(centres).any(axis=1)]
-    weight = total / len(sample) if len(sample) else 0.0
+    return _grow(sample, target_rows, total / len(sample) if len(sample) else 0.0)
 
-    def grow(points: Floats) -> Tree:
-        if len(points) * weight <= target_rows:
-            return Leaf()
-        spans = points.max(axis=0) - points.min(axis=0)
-        for axis in (0, 1) if spans[0] >= spans[1] else (1, 0):
-            values = points[:, axis]
-            at = float(np.partition(values, len(values) // 2)[len(values) // 2])
+
+def _grow(points: Floats, target_rows: int, weight: float) -> Tree:
+    if len(points) * weight <= target_rows:
+        return Leaf()
+    spans = points.max(axis=0) - points.min(axis=0)
+    for axis in (0, 1) if spans[0] >= spans[1] else (1, 0):
+        values = points[:, axis]
+        at = float(np.partition(values, len(values) // 2)[len(values) // 2])
+        under = values < at
+        if not under.any():  # half of the points and more share the least value: split just above it
+            larger = values[values > at]
+            if not len(larger):
+                continue
+            at = float(larger.min())
             under = values < at
-            if not under.any():  # half of the points and more share the least value: split just above it
-                larger = values[values > at]
-                if not len(larger):
-                    continue
-                at = float(larger.min())
-                under = values < at
-            return Split(axis, at, grow(points[under]), grow(points[~under]))
-        return Leaf()  # all points are one point
+        return Split(axis, at, _grow(points[under], target_rows, weight), _grow(points[~under], target_rows, weight))
+    return Leaf()  # all points are one point
 
-    return grow(sample)
+
+def _leaves(tree: Tree, path: str = "") -> Iterator[str]:
+    if isinstance(tree, Leaf):
+        yield path
+    else:
+        yield from _leaves(tree.below, path + "0")
+        yield from _leaves(tree.above, path + "1")
 
 
 def leaf_names(tree: Tree) -> list[str]:
     """The partition names of a tree, in the order of `place`'s codes; rows without a position come last."""
-    names: list[str] = []
-
-    def walk(node: Tree, path: str) -> None:
-        if isinstance(node, Leaf):
-            names.append(f"cell={path or 'root'}")
-        else:
-            walk(node.below, path + "0")
-            walk(node.above, path + "1")
-
-    walk(tree, "")
-    return [*names, NO_POSITION]
+    return [*(f"cell={path or 'root'}" for path in _leaves(tree)), NO_POSITION]
 
 
 def place(tree: Tree, centres: Floats) -> Ints:
     """The leaf of each centre as a place in `leaf_names(tree)`; int32 (n,)."""
+    nowhere = np.isnan(centres).any(axis=1)
     out = np.empty(len(centres), np.int32)
+    waiting: list[tuple[Tree, npt.NDArray[np.int64]]] = [(tree, np.flatnonzero(~nowhere))]
     code = 0
-
-    def walk(node: Tree, rows: npt.NDArray[np.int64]) -> None:
-        nonlocal code
+    while waiting:
+        node, rows = waiting.pop()
         if isinstance(node, Leaf):
             out[rows] = code
             code += 1
-            return
-        under = centres[rows, node.axis] < node.at
-        walk(node.below, rows[under])
-        walk(node.above, rows[~under])
-
-    nowhere = np.isnan(centres).any(axis=1)
-    walk(tree, np.flatnonzero(~nowhere))
+        else:
+            under = centres[rows, node.axis] < node.at
+            waiting += [(node.above, rows[~under]), (node.below, rows[under])]
     out[nowhere] = code
     return out
 
