@@ -183,6 +183,8 @@ def decode_keys(keys: Any, types: Sequence[Any] | None = None) -> list[Any]:
     if len(valid) == 0:
         return [pa.nulls(len(keys), kind) for kind in types or []]
     data, start, end = _flat(valid)
+    if (end == start).any():
+        raise ValueError("a canonical key is empty")
     columns = []
     while (end > start).any():
         values, start = _take_component(data, start, end)
