@@ -89,7 +89,9 @@ def test_a_flipped_byte_is_found(sealed, place):
     data = bytearray(store.get(name))
     data[place] ^= 1
     replace(store, name, bytes(data))
-    assert {each.path for each in verify_runs(store)} == {name}
+    found = verify_runs(store)
+    assert {each.path for each in found} == {name}
+    assert "bytes with checksum" in found[0].message
 
 
 def test_a_dropped_part_is_found(sealed):

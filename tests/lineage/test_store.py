@@ -134,6 +134,18 @@ def test_parts_flush_in_bounded_batches_and_keep_everything(store, scratch):
         assert reader.read().sort_by([("feature_id", "ascending"), ("sequence", "ascending")]).equals(reader.read())
 
 
+def test_batches_that_come_out_of_turn_are_sorted_by_sequence(store, scratch):
+    writer = RunWriter(scratch, "r1", 1, "ab12")
+    for number in (2, 0, 1):
+        writer.write(batch("r1", ["b", "a"], number=number))
+    writer.seal(store, **SEAL)
+    rows = read_run(store, "r1").to_pylist()
+    assert [each["feature_id"] for each in rows] == ["a"] * 6 + ["b"] * 6
+    for feature in "ab":
+        mine = [each["sequence"] for each in rows if each["feature_id"] == feature]
+        assert mine == sorted(mine)
+
+
 def test_a_run_id_of_any_text_stays_text(store, scratch):
     for run in ("007", "7", "a/b", "..", "r%2F1", "ä ö"):
         writer = RunWriter(scratch, run, 1, "ab12")
