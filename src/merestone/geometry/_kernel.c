@@ -457,10 +457,11 @@ static int digits_head(Visitor *Py_UNUSED(visitor), const Head *Py_UNUSED(head),
     return 1;
 }
 
-static int digits_run(Visitor *visitor, const Head *head, const uint8_t *at, uint32_t n, int Py_UNUSED(ring))
+static int digits_run(Visitor *visitor, const Head *head, const uint8_t *at, uint32_t n, int ring)
 {
     Digits *digits = (Digits *)visitor;
     const double *within = digits->bounds;
+    n -= ring && n > 1;  /* the last vertex of a ring repeats its first: it measures nothing new */
     size_t stride = 8 * (size_t)dimensions(head);
     for (uint32_t i = 0; i < n; i++, at += stride) {
         double x = load_double(at, head->swap), y = load_double(at + 8, head->swap);

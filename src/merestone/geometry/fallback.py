@@ -31,6 +31,7 @@ from merestone.geometry.form import (
 
 NAME = "numpy"
 _DECIMALS = 16
+_RINGED = (single.POLYGON, single.MULTIPOLYGON, single.TRIANGLE)
 _EXACT = 2.0**53
 
 Ints = npt.NDArray[np.int64]
@@ -155,7 +156,7 @@ def _ends(wkb: Any) -> Ints:
 
 def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None) -> npt.NDArray[np.int64]:
     """See `kernel.decimals`."""
-    xy = coordinates(wkb)
+    xy = _positions(wkb, closing=False)
     if bounds is not None:
         x, y = xy.T
         xy = xy[(x >= bounds[0]) & (y >= bounds[1]) & (x <= bounds[2]) & (y <= bounds[3])]
@@ -216,15 +217,26 @@ def canonical(wkb: Any, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.u
 
 def coordinates(wkb: Any) -> npt.NDArray[np.float64]:
     """See `kernel.coordinates`."""
+    return _positions(wkb, closing=True)
+
+
+def _positions(wkb: Any, *, closing: bool) -> npt.NDArray[np.float64]:
+    """The vertices of all rows, with or without the last of each ring, which repeats its first; (n, 2)."""
     found: list[tuple[Ints, npt.NDArray[np.float64]]] = []  # row of each vertex, position
 
     def common(group: flat.Flat) -> None:
-        rows = group.row[group.part_row[group.run_part]]
-        found.append((np.repeat(rows, group.run_size), flat.vertices(group)[:, :2]))
+        of_run = group.part_row[group.run_part]
+        rows, xy = np.repeat(group.row[of_run], group.run_size), flat.vertices(group)[:, :2]
+        if not closing:
+            rings = np.isin(group.kind[of_run], _RINGED) & (group.run_size > 1)
+            last = (np.cumsum(group.run_size) - 1)[rings]
+            rows, xy = np.delete(rows, last), np.delete(xy, last, axis=0)
+        found.append((rows, xy))
 
     def other(row: int, value: bytes) -> None:
         node = _node(value)
-        xy = [vertex[:2] for run in node.all_runs() for vertex in run] if node else []
+        xy = [vertex[:2] for leaf, _ in (node.leaves() if node else ()) for run in leaf.runs
+              for vertex in (run[:-1] if not closing and leaf.type in _RINGED and len(run) > 1 else run)]
         found.append((np.full(len(xy), row), np.array(xy, np.float64).reshape(-1, 2)))
 
     _each_flat(wkb, common, other)

@@ -102,7 +102,8 @@ def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None = None) 
     """How many ordinates need how many decimals: int64 (2, 17), for x and for y.
 
     Entry d counts the finite ordinates for which d is the least number of decimals that gives the double exactly; entry 16 counts those
-    that need more than 15. With `bounds` (xmin, ymin, xmax, ymax) only vertices within count. Unreadable rows count nothing.
+    that need more than 15. The last vertex of a ring repeats its first and is not counted. With `bounds` (xmin, ymin, xmax, ymax) only
+    vertices within count. Unreadable rows count nothing.
     """
     return _implementation().decimals(_one(wkb), bounds)  # type: ignore[no-any-return]  # one of two modules
 
