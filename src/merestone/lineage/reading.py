@@ -267,7 +267,7 @@ def run_summary(store: Store, run_id: str, root: str = ROOT) -> dict[str, Any]:
 
 
 def scan(
-    store: Store, attempts: Sequence[RunManifest], root: str = ROOT, *, names: Sequence[str], rows: int = 2_000_000,
+    store: Store, attempts: Sequence[RunManifest], root: str = ROOT, *, names: Sequence[str], rows: int = 1_000_000,
 ) -> Iterator[Any]:
     """The rows of sealed attempts in tables of about `rows` rows, each with all rows of its features: bounded memory for any run.
 
