@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyogrio.errors
 import pyogrio.raw
 import shapely
 
@@ -67,7 +66,7 @@ def version_file(version: Version, path: str, *, columns: Sequence[str] | None =
     try:
         with written_whole(path) as place:
             writer(version, names, iter(count), place)
-    except StoreError:
+    except Exception:
         if count.fault is not None:
             raise count.fault from None
         raise
@@ -217,7 +216,7 @@ def written_whole(path: str) -> Iterator[str]:
     try:
         yield str(place)
         place.replace(target)
-    except (OSError, pa.ArrowException, pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as fault:
+    except (OSError, pa.ArrowException, RuntimeError) as fault:  # RuntimeError: what pyogrio raises, whatever GDAL met
         raise StoreError(f"{path} cannot be written: {getattr(fault, 'strerror', None) or fault}", field=path,
                          hint="check the folder, its permissions and the space on the disk") from fault
     finally:
