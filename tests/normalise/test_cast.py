@@ -10,7 +10,7 @@ import pytest
 
 from contracts import contract
 from merestone.contract.document import Derived, Field, FieldType
-from merestone.normalise.cast import CastPlan, cast_batch, plan_cast
+from merestone.normalise.cast import PARTITION_COLUMN, CastPlan, cast_batch, plan_cast
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, SourceSpec
 
@@ -195,11 +195,11 @@ def test_column_order_and_columns_outside_the_contract():
     made = plan(agreed(("pid", TEXT), ("b", INTEGER)), delivery, key=("nr", "pid"), partition="district")
     found, faults = cast_batch(batch, made)
     assert (made.findings, faults) == ((), [])
-    assert found.schema.names == ["nr", "pid", "b", "__partition__", "geometry"]
+    assert found.schema.names == ["nr", "pid", "b", PARTITION_COLUMN, "geometry"]
     assert [str(kind) for kind in found.schema.types] == ["int64", "string", "int64", "string", "binary"]
-    assert found.to_pylist()[0] == {"nr": 7, "pid": "a", "b": 1, "__partition__": "D1", "geometry": None}
+    assert found.to_pylist()[0] == {"nr": 7, "pid": "a", "b": 1, PARTITION_COLUMN: "D1", "geometry": None}
     inside = plan(agreed(("pid", TEXT), ("b", INTEGER)), delivery, partition="b", key=("pid",))
-    assert "__partition__" not in inside.schema.names
+    assert PARTITION_COLUMN not in inside.schema.names
 
 
 def test_a_partition_column_that_is_missing_is_named():

@@ -23,7 +23,8 @@ from merestone.outcome import Finding, RowFaults
 from merestone.source.columns import is_json_text
 from merestone.source.port import Delivery
 
-PARTITION_COLUMN = "__partition__"
+MACHINERY = "\u212b"  # ANGSTROM SIGN is not NFC, and every name of a contract or a delivery is: no column of theirs begins with it
+PARTITION_COLUMN = MACHINERY + "partition_value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class ColumnPlan:
 class CastPlan:
     """How the batches of one delivery become batches of `schema`, and what is wrong with the delivery as a whole.
 
-    `schema`: key columns outside the contract, contract fields in contract order, `__partition__` where the partition column is outside
+    `schema`: key columns outside the contract, contract fields in contract order, `PARTITION_COLUMN` where the partition column is outside
     the contract, then the geometry columns as binary, the primary one first.
     """
 

@@ -79,10 +79,8 @@ def layout_of(
 
 def _types(scan: kernel.Scan) -> list[str]:
     code = scan.kind.astype(np.int16) + np.where(scan.has_z, 100, 0)
-    out = []
-    for each in np.unique(code[(scan.kind >= 1) & (scan.kind < len(_KINDS))]):
-        out.append(_KINDS[each % 100] + (" Z" if each >= 100 else ""))
-    return sorted(out)
+    found = np.unique(code[(scan.kind >= 1) & (scan.kind < len(_KINDS))])
+    return sorted(_KINDS[each % 100] + (" Z" if each >= 100 else "") for each in found)
 
 
 def _extent(bounds: npt.NDArray[np.float64]) -> tuple[float, float, float, float] | None:
@@ -93,7 +91,7 @@ def _extent(bounds: npt.NDArray[np.float64]) -> tuple[float, float, float, float
     return float(low[0]), float(low[1]), float(high[0]), float(high[1])
 
 
-def _geo_column(wkb: Any, epsg: int, scan: kernel.Scan) -> dict[str, Any]:
+def _geo_column(epsg: int, scan: kernel.Scan) -> dict[str, Any]:
     out: dict[str, Any] = {"encoding": "WKB", "geometry_types": _types(scan), "crs": CRS.from_epsg(epsg).to_json_dict(), "orientation": "counterclockwise"}
     box = _extent(scan.bounds)
     if box is not None:
@@ -106,14 +104,14 @@ def encode(rows: Any, layout: Layout) -> tuple[bytes, tuple[float, float, float,
     wkb = rows.column(layout.geometry).combine_chunks()
     scan = kernel.scan(wkb)
     box = _extent(scan.bounds)
-    main = _geo_column(wkb, layout.epsg, scan) | {"edges": layout.edges}
+    main = _geo_column(layout.epsg, scan) | {"edges": layout.edges}
     main["covering"] = {"bbox": {side: [layout.covering, side] for side in ("xmin", "ymin", "xmax", "ymax")}}
     if layout.epoch is not None:
         main["epoch"] = layout.epoch
     columns = {layout.geometry: main}
     for name, epsg in layout.other_geometries:
         other = rows.column(name).combine_chunks()
-        columns[name] = _geo_column(other, epsg, kernel.scan(other))
+        columns[name] = _geo_column(epsg, kernel.scan(other))
     nowhere = np.isnan(scan.bounds[:, 0])
     sides = [pa.array(scan.bounds[:, n], mask=nowhere) for n in range(4)]
     cover = pa.StructArray.from_arrays(sides, fields=list(_BOX), mask=pa.array(nowhere))

@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.errors import StoreError
+from merestone.normalise.cast import MACHINERY
 
-ROW = "__row"
+ROW = MACHINERY + "row"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -94,7 +95,7 @@ class Numbers:
 
 
 def shuffle(spool: Spool, folder: str, name: str, bucket: npt.NDArray[np.int32], buckets: int, extra: dict[str, Any]) -> list[Spool]:
-    """Split a spool into buckets; a column `__row` says which row of the spool each one was.
+    """Split a spool into buckets; a column ROW says which row of the spool each one was.
 
     Args:
         spool: what to split.
@@ -127,4 +128,5 @@ def shuffle(spool: Spool, folder: str, name: str, bucket: npt.NDArray[np.int32],
 def bucket_plan(rows_per_partition: npt.NDArray[np.int64], bytes_per_row: float, budget: int) -> npt.NDArray[np.int32]:
     """Which bucket each partition goes to, so that a bucket holds about `budget` bytes; neighbouring codes stay together."""
     filled = np.cumsum(rows_per_partition * bytes_per_row)
-    return np.minimum(filled // max(budget, 1), max(0, os.sysconf("SC_OPEN_MAX") // 4)).astype(np.int32)
+    out: npt.NDArray[np.int32] = np.minimum(filled // max(budget, 1), max(0, os.sysconf("SC_OPEN_MAX") // 4)).astype(np.int32)
+    return out

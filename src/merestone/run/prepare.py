@@ -30,7 +30,7 @@ from merestone.geometry.form import Grid, Shape
 from merestone.identity.digest import LAYOUT, Layout, layout_of_contract
 from merestone.identity.grid import source_grid
 from merestone.normalise import crs as crs_stage
-from merestone.normalise.cast import PARTITION_COLUMN, CastPlan, plan_cast
+from merestone.normalise.cast import MACHINERY, PARTITION_COLUMN, CastPlan, plan_cast
 from merestone.normalise.crs import Operation
 from merestone.outcome import PASS, REJECT, Finding, RowFaults, Steps
 from merestone.publish.files import Layout as FileLayout
@@ -39,7 +39,7 @@ from merestone.run.publication import Publication
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, Source
 
-KEY = "__key"
+KEY = MACHINERY + "key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ def _stops_reading(finding: Finding, needed: Sequence[str | None]) -> bool:
 
 
 def _inexact(kind: str) -> bool:
-    return kind.split("<")[0] in ("number", "binary", "geometry", "list", "struct")
+    return kind.partition("<")[0] in ("number", "binary", "geometry", "list", "struct")
 
 
 def _assemble(
@@ -278,10 +278,11 @@ def _assemble(
     delivered = grid
     if operation is not None and not operation.is_identity:
         delivered = Grid(source_precision(contract, operation), contract.geometry.z_precision, contract.geometry.m_precision)
+    epoch = delivery.geometry.epoch if delivery.geometry else None
     domain = {
         "layout": LAYOUT, "crs": f"EPSG:{contract.crs_epsg}", "precision": grid.precision, "z_precision": grid.z_precision,
         "m_precision": grid.m_precision, "dimensions": contract.geometry.dimensions, "direction": contract.geometry.direction,
-        "edges": contract.geometry.edges, "epoch": delivery.geometry.epoch if delivery.geometry else None,
+        "edges": contract.geometry.edges, "epoch": epoch,
     }
     processing = {
         "source_domain": {"layout": LAYOUT, "crs": operation.source if operation is not None else None, "precision": delivered.precision,
@@ -298,7 +299,7 @@ def _assemble(
     partitions, tree, bounds = _partitions(publication, last)
     kinds = {each.target: field.type for each, field in zip(cast.columns, cast.schema, strict=True)}
     bounds_now = bounds or (0.0, 0.0, 1.0, 1.0)
-    layout = layout_of(contract, tuple((name, kinds[name]) for name in publication.key.columns), bounds=bounds_now, epoch=domain["epoch"],
+    layout = layout_of(contract, tuple((name, kinds[name]) for name in publication.key.columns), bounds=bounds_now, epoch=epoch,
                        target_rows=publication.files.target_rows, row_group_rows=publication.files.row_group_rows)
     unit = target.axis_info[0].unit_name
     geographic = bool(target.is_geographic)

@@ -25,6 +25,7 @@ from merestone.geometry import kernel
 from merestone.identity import key as keys
 from merestone.identity.digest import digest_batch
 from merestone.normalise import crs as crs_stage
+from merestone.normalise.cast import MACHINERY
 from merestone.normalise.derive import with_derived
 from merestone.normalise.snap import snap
 from merestone.outcome import RowFaults, Steps
@@ -34,7 +35,7 @@ from merestone.run.prepare import KEY, Prepared
 from merestone.run.receive import Candidates, rejects_table
 from merestone.storage.port import Store
 
-DELIVERED = "__delivered"
+DELIVERED = MACHINERY + "delivered"
 BUCKET_BYTES = 32 << 20  # what is held of candidates at a time, per worker
 
 
@@ -118,7 +119,7 @@ def process(
             out.centres.append(one.centre)
         extent[:2], extent[2:] = np.minimum(extent[:2], one.extent[:2]), np.maximum(extent[2:], one.extent[2:])
         if one.faults:
-            rows = candidates.row[here]
+            rows = candidates.row[here].astype(np.int64)
             out.tally.add(one.faults, rows=rows, ids=one.ids, bounds=one.bounds)
             out.rejects.append(rejects_table(one.faults, rows, one.ids, one.batch, one.batch.column(prepared.geometry)))
             held = one.rejected & known[here] & (prepared.publication.rejects.published == "hold")
@@ -200,7 +201,7 @@ class Settled:
     sample: list[tuple[Any, Any]] = field(default_factory=list)
 
 
-CODE = "__partition"
+CODE = MACHINERY + "partition"
 
 
 def settle(

@@ -125,14 +125,13 @@ def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> R
         go_on = keyed[hit.candidate]
         if len(go_on):
             spool.write(_spooled(one, prepared).take(pa.array(go_on)))
-        for each in one.faults:
-            miscast.append((each.field, spool.rows - len(go_on) + np.flatnonzero(np.isin(go_on, each.rows))))
+        miscast += [(each.field, spool.rows - len(go_on) + np.flatnonzero(np.isin(go_on, each.rows))) for each in one.faults]
         columns.append(
             number[go_on], one.hashes[go_on], one.source[go_on], hit.slot[hit.candidate], (hit.same & hit.moved)[hit.candidate], one.faulty[go_on],
             partition[go_on] if partition is not None else np.full(len(go_on), -1),
         )
     spool.close()
-    candidates = Candidates(spool, *columns.arrays(), miscast)
+    candidates = columns.candidates(spool, miscast)
     findings = [*_key_findings(prepared, null_rows, probe.repeated(candidates.hash)), *prepared.source.late_findings()]
     if prepared.same_crs and histogram.any():
         findings.append(gate_delivery.precision(prepared.contract, histogram))
@@ -196,8 +195,9 @@ class _Columns:
             self._arrays[n][self._used : end] = part
         self._used = end
 
-    def arrays(self) -> list[npt.NDArray[Any]]:
-        return [each[: self._used] for each in self._arrays]
+    def candidates(self, spool: Spool, miscast: list[tuple[str, npt.NDArray[np.int64]]]) -> Candidates:
+        row, hashes, source, slot, trusted, faulty, partition = (each[: self._used] for each in self._arrays)
+        return Candidates(spool, row, hashes, source, slot, trusted, faulty, partition, miscast)
 
 
 def rejects_table(faults: list[RowFaults], number: npt.NDArray[np.int64], ids: Any, rows: Any, geometry: Any) -> Any:

@@ -27,8 +27,8 @@ from merestone.run import environment
 from merestone.run.ending import TOKEN_DAYS
 from merestone.run.evidence import evidence_of
 from merestone.run.late import late_findings
-from merestone.run.process import Processed, Settled, settle
 from merestone.run.log import Labels
+from merestone.run.process import Processed, Settled, settle
 from merestone.run.state import Run
 
 SAMPLE = 1 << 20  # positions that the kd-tree is drawn from, about
