@@ -26,7 +26,7 @@ $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
 	@touch $@ $(VENV)/.test $(VENV)/.run
 
 demo: $(VENV)/.run  ## the main job on real data: publish, publish again, look at the change, see a refusal
-	@$(BIN)/python demo.py
+	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test  ## the tests, under ten minutes
 	$(BIN)/python -m pytest -q -n auto -m 'not soak and not field'
@@ -56,5 +56,5 @@ wheel: $(VENV)/.dev  ## a wheel with the compiled kernel (stable ABI)
 	$(BIN)/python -m build --wheel
 
 clean:             ## remove what the targets above made
-	rm -rf $(VENV) build dist src/*.egg-info demo out
+	rm -rf $(VENV) build dist src/*.egg-info out
 	find src -name '*.so' -delete
