@@ -14,11 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyproj import CRS
 
-from merestone.contract.body import body
+from merestone.contract.body import body, from_body
 from merestone.contract.document import Contract, Field
 from merestone.contract.registry import read_contract
 from merestone.contract.rules import RULE_VERSION, rules_hash
 from merestone.contract.stamp import Stamp
+from merestone.contract.succession import breaks
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.partition import Partitions, Tree, tree_from_json
@@ -224,6 +225,10 @@ def _follows(contract: Contract, publication: Publication, head: Current | None)
                          field="contract_version", hint="give the new major its own destination; the old one stays live beside it")
     else:
         changed = True
+        broken = breaks(from_body(last.contract), contract)
+        if broken:
+            raise UsageError(f"contract {contract.contract_version} cannot follow {last.contract_version}, which is published here: {'; '.join(broken)}",
+                             field="contract_version", hint="that is another MAJOR: give it its own destination; the old one stays live beside it")
     if tuple(last.key["columns"]) != publication.key.columns:
         raise UsageError(f"the key is {', '.join(publication.key.columns)}, the published one is {', '.join(last.key['columns'])}", field="key",
                          hint="keep the key; a migration of keys is not in this version")
