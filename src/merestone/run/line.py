@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from merestone.change import guards
 from merestone.change.classes import Before
 from merestone.dataset.current import current
 from merestone.dataset.index import load, look_up
@@ -27,7 +26,7 @@ from merestone.run.process import process
 from merestone.run.publication import Publication
 from merestone.run.receive import receive
 from merestone.run.state import Options, Run, begin_attempt
-from merestone.run.verdict import confirmed, judge, planned
+from merestone.run.verdict import confirmed, emptied, judge, planned
 from merestone.run.version import write_version
 from merestone.storage.open import open_store
 
@@ -70,9 +69,9 @@ def _publish(run: Run) -> PublishResult:
     findings += [*received.findings, *_service(run)]
     begin_attempt(run, received.set_digest)
     run.rejects += received.rejects
-    stop = guards.emptied(received.rows, len(known), ", ".join(terms.key_columns))
-    if stop is not None and not _refusing(findings) and not confirmed(run, [stop]):
-        return refuse(run, [stop], "guard")
+    stops = emptied(run, known)
+    if stops and not _refusing(findings) and not confirmed(run, stops):
+        return refuse(run, stops, "guard")
 
     with run.stage("pass 2"):
         candidates = received.candidates

@@ -167,14 +167,27 @@ def _changed(settled: Settled, unit: str) -> Changed | None:
 def _guards(run: Run, known: Known, processed: Processed, settled: Settled, before: Before, counts: Counts, removed: Any) -> list[Finding]:
     if run.head is None:
         return []
-    keyed, received = ", ".join(run.terms.key_columns), run.delivery
-    found = [guards.emptied(received.rows, len(known), keyed), guards.withdrawn(received.set_digest, run.head.manifest.withdrawn, keyed)]
+    gone = emptied(run, known)
+    if gone:
+        return gone  # how much that changes is said already
+    keyed = ", ".join(run.terms.key_columns)
+    found = [guards.withdrawn(run.delivery.set_digest, run.head.manifest.withdrawn, keyed)]
     share = (counts.added + counts.changed + counts.removed - counts.rekeyed) / max(len(known), 1)
     limit = run.publication.guard.max_changed_fraction
     if share > limit:
         facts = evidence_of(run.terms, settled, processed, before, halves(removed.column("digest")), counts, len(known), keyed)
         found.append(guards.changed_fraction(facts, share=share, limit=limit))
     return [each for each in found if each is not None]
+
+
+def emptied(run: Run, known: Known) -> list[Finding]:
+    """What an empty delivery over a filled dataset trips; the same before and after the passes, so that one token is a word for all of it."""
+    keyed, received = ", ".join(run.terms.key_columns), run.delivery
+    gone = guards.emptied(received.rows, len(known), keyed)
+    if gone is None or run.head is None:
+        return []
+    again = guards.withdrawn(received.set_digest, run.head.manifest.withdrawn, keyed)
+    return [gone] if again is None else [gone, again]
 
 
 def confirmed(run: Run, stops: list[Finding]) -> bool:
