@@ -72,7 +72,7 @@ class VectorSource:
             schema=pa.schema(fields),
             geometry=geometry,
             rows=rows,
-            fid_column=schema.field(0).name if is_geopackage else None,
+            fid_column=schema.field(0).name if is_geopackage else "gml_id" if found.format == "GML" and "gml_id" in names else None,
             utc_columns=frozenset(each.name for each in fields if is_geopackage and pa.types.is_timestamp(each.type)),
             findings=(*findings, *self._gdal.spoken()),
         )
