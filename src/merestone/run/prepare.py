@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyproj import CRS
 
 from merestone.contract.body import body, from_body
-from merestone.contract.document import Contract, Field
+from merestone.contract.document import Contract, Derived, Field
 from merestone.contract.registry import read_contract
 from merestone.contract.rules import RULE_VERSION, rules_hash
 from merestone.contract.stamp import Stamp
@@ -50,7 +50,8 @@ class Prepared:
     geometry: the name of the primary geometry column. delivered_geometry: its name in the delivery. limits: what ordinates cannot leave,
     in the contract's CRS (degrees), None for projected ones. crs: "EPSG:<code>" of the contract. metres: metres in one unit of it.
     stored_layout digests what is stored, source_layout what is delivered, old_layout what is stored in the domain of the last version
-    (None where the domains are the same). short_cut: same bytes, same verdict. unreadable: rows cannot be processed at all.
+    (None where the domains are the same). short_cut: same bytes, same verdict. remeasured: derived measures are agreed
+    anew, so that every stored row gets them. unreadable: rows cannot be processed at all.
     """
 
     publication: Publication
@@ -78,6 +79,7 @@ class Prepared:
     domain: dict[str, Any]
     processing: dict[str, Any]
     short_cut: bool
+    remeasured: bool
     same_crs: bool
     crs: str
     unit: str
@@ -316,9 +318,14 @@ def _assemble(
         partition_column=(PARTITION_COLUMN if PARTITION_COLUMN in cast.schema.names else rule.column) if rule.by == "column" else None,
         partitions=partitions, tree=tree, bounds=bounds, layout=layout, stored_layout=stored, source_layout=replace(stored, grid=delivered),
         old_layout=old, domain=domain, processing=processing, short_cut=last is not None and last.processing == processing, same_crs=same_crs,
+        remeasured=last is not None and _measures(from_body(last.contract)) != _measures(contract),
         crs=f"EPSG:{contract.crs_epsg}", unit="m" if unit == "metre" else unit, metres=111_320.0 if geographic else target.axis_info[0].unit_conversion_factor,
         geographic=geographic, limits=DEGREES if geographic else None,
     )
+
+
+def _measures(contract: Contract) -> dict[str, Derived]:
+    return {each.name: each.derived for each in contract.schema_fields if each.derived is not None}
 
 
 def source_precision(contract: Contract, operation: Operation) -> int:

@@ -218,6 +218,8 @@ def settle(
         known=known, rejected=processed.rejected, trusted=candidates.trusted, source_equal=(candidates.source == before.source).all(axis=1),
         digest=processed.digest, deciding=processed.deciding, before=before, partition=partition, hold=hold,
     )
+    if prepared.remeasured:
+        codes[np.isin(codes, (classes.UNCHANGED, classes.REFRESHED))] = classes.REPROCESSED
     n = len(codes)
     out = Settled(codes, np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool), np.zeros(n))
     wanted = np.isin(codes, (classes.ADDED, classes.MOVED, classes.REPROCESSED, classes.DIFFERS))
@@ -261,7 +263,7 @@ def _settle_bucket(
     found = compare(after.select(columns), then, prepared.contract, prepared.deciding_layout, prepared.geometry,
                     after.column(DELIVERED).combine_chunks())
     mine = rows[at[differs]]
-    _note(out, mine, found, partition, before)
+    _note(prepared, out, mine, found, partition, before)
     if len(out.sample) < 8:
         out.sample.append((after.select([prepared.geometry]).slice(0, 1000), then.select([prepared.geometry]).slice(0, 1000)))
     # Suppressed rows stay as published: they are written only where their place is another.
@@ -280,15 +282,21 @@ def _settle_bucket(
     return ready
 
 
-def _note(out: Settled, rows: npt.NDArray[np.int64], found: Comparison, partition: npt.NDArray[np.int32], before: Before) -> None:
-    quiet = found.suppressed
-    elsewhere = partition[rows] != before.partition[rows]
-    out.codes[rows] = np.where(quiet, np.where(elsewhere, classes.MOVED, classes.SUPPRESSED), classes.CHANGED)
-    loud = rows[~quiet]
-    out.reversed[loud] = found.reversed[~quiet]
-    out.attributes[loud] = found.attributes[~quiet]
-    out.geometry[loud] = found.geometry[~quiet]
-    out.move[loud] = found.move[~quiet]
+def _note(
+    prepared: Prepared, out: Settled, rows: npt.NDArray[np.int64], found: Comparison, partition: npt.NDArray[np.int32], before: Before
+) -> None:
+    # Cells follow the published geometry, which stays; a column's value is delivered anew.
+    elsewhere = (partition[rows] != before.partition[rows]) & (not prepared.spatial)
+    loud = found.attributes | found.geometry
+    # Nothing to be seen differs, and yet the digest does: what counts was agreed anew (a column declared volatile).
+    code = np.where(loud, classes.CHANGED, classes.REPROCESSED)
+    out.codes[rows] = np.where(found.suppressed, np.where(elsewhere, classes.MOVED, classes.SUPPRESSED), code)
+    quiet = found.suppressed | ~loud
+    noted = rows[~quiet]
+    out.reversed[noted] = found.reversed[~quiet]
+    out.attributes[noted] = found.attributes[~quiet]
+    out.geometry[noted] = found.geometry[~quiet]
+    out.move[noted] = found.move[~quiet]
     out.blanks.extend(rows[found.blanks & ~quiet].tolist())
     for name, differs in found.fields:
         mine = rows[differs & ~quiet]
