@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ NAME = "numpy"
 _DECIMALS = 16
 _RINGED = (single.POLYGON, single.MULTIPOLYGON, single.TRIANGLE)
 _EXACT = 2.0**53
+_STRETCH = 1 << 20
 
 Ints = npt.NDArray[np.int64]
 
@@ -49,7 +51,7 @@ def _places(values: Any) -> tuple[npt.NDArray[np.uint8], Ints, Ints, Ints]:
     if n:
         ends = np.frombuffer(offsets, np.int64 if wide else np.int32)[values.offset : values.offset + n + 1].astype(np.int64)
     low, high = int(ends[0]), int(ends[-1])
-    raw = np.zeros(high - low + 16, np.uint8)
+    raw = np.zeros(high - low + 64, np.uint8)
     if high > low:
         raw[: high - low] = np.frombuffer(data, np.uint8)[low:high]
     rows = np.arange(n) if values.null_count == 0 else np.flatnonzero(np.asarray(values.is_valid()))
@@ -114,14 +116,25 @@ def _each_flat(
 ) -> None:
     """Hand the rows of a column to `common` by the many, and what `flat` does not read to `other` one by one."""
     raw, start, end, rows = _places(wkb)
-    left = np.zeros(len(wkb), np.bool_)
-    left[rows] = True
-    for group in flat.parse(raw, start, end, rows):
-        if len(group.row):
-            left[group.row] = False
-            common(group)
-    for row in np.flatnonzero(left).tolist():
-        other(row, _value(raw, start, end, row))
+    for first, last in _stretches(end):
+        here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last)]
+        left = np.zeros(last - first, np.bool_)
+        left[here - first] = True
+        for group in flat.parse(raw, start, end, here):
+            if len(group.row):
+                left[group.row - first] = False
+                common(group)
+        for row in (np.flatnonzero(left) + first).tolist():
+            other(row, _value(raw, start, end, row))
+
+
+def _stretches(end: Ints) -> list[tuple[int, int]]:
+    """Rows of about a mebibyte at a time: what is worked on then stays in the processor's cache."""
+    if not len(end):
+        return []
+    edges = np.searchsorted(end, np.arange(0, int(end[-1]), _STRETCH), side="right").tolist()
+    edges = sorted({0, *edges, len(end)})
+    return list(pairwise(edges))
 
 
 # ---- geometry ----
@@ -130,9 +143,10 @@ def _each_flat(
 def scan(wkb: Any) -> Scan:
     """See `kernel.scan`."""
     out = empty_scan(len(wkb))
+    ends = _places(wkb)[2]
 
     def common(group: flat.Flat) -> None:
-        flat.look(group, out, _ends(wkb))
+        flat.look(group, out, ends)
 
     def other(row: int, value: bytes) -> None:
         try:
@@ -148,10 +162,6 @@ def scan(wkb: Any) -> Scan:
     out.kind[:] = NULL_KIND
     _each_flat(wkb, common, other)
     return out
-
-
-def _ends(wkb: Any) -> Ints:
-    return _places(wkb)[2]
 
 
 def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None) -> npt.NDArray[np.int64]:
@@ -226,7 +236,7 @@ def _positions(wkb: Any, *, closing: bool) -> npt.NDArray[np.float64]:
 
     def common(group: flat.Flat) -> None:
         of_run = group.part_row[group.run_part]
-        rows, xy = np.repeat(group.row[of_run], group.run_size), flat.vertices(group)[:, :2]
+        rows, xy = np.repeat(group.row[of_run], group.run_size), flat.vertices(group)[:2].T
         if not closing:
             rings = np.isin(group.kind[of_run], _RINGED) & (group.run_size > 1)
             last = (np.cumsum(group.run_size) - 1)[rings]

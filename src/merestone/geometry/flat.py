@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -172,33 +173,22 @@ def _gathered(
     )
 
 
+def _anywhere(data: Bytes, item: str) -> npt.NDArray[Any]:
+    """The bytes seen as items that begin at every byte, so that unaligned ones are picked and put by their place."""
+    return np.ndarray((len(data) - np.dtype(item).itemsize + 1,), item, data, strides=(1,))
+
+
 def _doubles(data: Bytes, at: Ints) -> Floats:
-    """A little-endian double at each place, aligned or not."""
-    out = np.empty(len(at))
-    for shift in range(8):
-        chosen = np.flatnonzero(at & 7 == shift)
-        if len(chosen):
-            out[chosen] = _view(data, shift)[at[chosen] >> 3]
-    return out
-
-
-def _view(data: Bytes, shift: int) -> Floats:
-    return data[shift : shift + (len(data) - shift) // 8 * 8].view("<f8")
+    """A little-endian double at each place."""
+    found: Floats = _anywhere(data, "<f8")[at]
+    return found
 
 
 def vertices(flat: Flat) -> Floats:
-    """All vertices, (n, width), in the order of the runs."""
-    size = flat.run_size
-    first = np.cumsum(size) - size
-    at = np.repeat(flat.run_start - first * 8 * flat.width, size) + np.arange(size.sum()) * (8 * flat.width)
-    out = np.empty((len(at), flat.width))
-    for shift in range(8):
-        chosen = np.flatnonzero(at & 7 == shift)
-        if len(chosen):
-            words, view = at[chosen] >> 3, _view(flat.data, shift)
-            for place in range(flat.width):
-                out[chosen, place] = view[words + place]
-    return out
+    """All vertices, (width, n), in the order of the runs."""
+    size, stride = flat.run_size, 8 * flat.width
+    at = np.repeat(flat.run_start - _first(size) * stride, size) + np.arange(size.sum()) * stride
+    return np.ascontiguousarray(_anywhere(flat.data, f"V{stride}")[at].view("<f8").reshape(-1, flat.width).T)
 
 
 # ---- canonical form ----
@@ -206,7 +196,7 @@ def vertices(flat: Flat) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
-    """Rows in their canonical form: integer vertices (n, width) run by run in canonical order, and what has to be written around them.
+    """Rows in their canonical form: integer vertices (width, n) run by run in canonical order, and what has to be written around them.
 
     parts: (rows,) without empty ones; part_rings: (parts,) rings of a polygon; run_size: (runs,); flags: (rows,) of `kernel.canonical`.
     """
@@ -228,18 +218,18 @@ def canonical(flat: Flat, grid: form.Grid, shape: form.Shape) -> Canonical:
     flags = np.full(len(flat.row), (form.DROPPED_Z if flat.z and not z else 0) | (form.DROPPED_M if flat.m and not m else 0), np.uint8)
     q, bad = _rounded(vertices(flat), flat, grid, z, m)
     run_row = flat.part_row[flat.run_part]
-    _flag(flags, run_row[np.repeat(np.arange(len(run_row)), flat.run_size)[bad]], form.BAD_ORDINATE)
+    if bad is not None:
+        _flag(flags, run_row[np.repeat(np.arange(len(run_row)), flat.run_size)[bad]], form.BAD_ORDINATE)
     run_kind = kind[run_row]
     size, q = _without_repeats(q, flat.run_size, run_kind)
     # Rings of no vertices go, but for the exterior of a polygon that has holes.
     there = size > 0
-    ring = run_kind == single.POLYGON
     part_has = np.zeros(len(flat.part_row), np.bool_)
     part_has[flat.run_part[there]] = True
-    kept = there | (ring & flat.exterior & part_has[flat.run_part])
+    kept = there | ((run_kind == single.POLYGON) & flat.exterior & part_has[flat.run_part])
     _flag(flags, run_row[kept & ~there], form.COLLAPSED)
-    _flag(flags, run_row[there][_collapsed(q, size[there], run_kind[there], 2 + z)], form.COLLAPSED)
-    q = _turned(q, size[there], run_kind[there], flat.exterior[there], shape)
+    q, collapsed = _turned(_Runs(q, size[there], run_kind[there]), flat.exterior[there], shape, 2 + z, whole=bad is None)
+    _flag(flags, run_row[there][collapsed], form.COLLAPSED)
     new_part = np.cumsum(part_has) - 1
     ordered = Canonical(
         row=flat.row, kind=kind, bits=z | m << 1, flags=flags,
@@ -254,19 +244,23 @@ def _flag(flags: npt.NDArray[np.uint8], rows: Ints, bit: int) -> None:
     flags[rows] |= np.uint8(bit)
 
 
-def _rounded(floats: Floats, flat: Flat, grid: form.Grid, z: bool, m: bool) -> tuple[Ints, Mask]:
-    """Integer vertices of the dimensions that are kept, and which of them hold an ordinate that no grid can."""
-    columns = [to_grid(floats[:, 0], grid.precision), to_grid(floats[:, 1], grid.precision)]
+def _rounded(floats: Floats, flat: Flat, grid: form.Grid, z: bool, m: bool) -> tuple[Ints, Mask | None]:
+    """Integer vertices of the dimensions that are kept, and which of them hold an ordinate that no grid can (None: none does)."""
+    q = np.empty((2 + z + m, floats.shape[1]), np.int64)
+    whole = to_grid(floats[0], grid.precision, q[0]) & to_grid(floats[1], grid.precision, q[1])
     if z:
-        columns.append(to_grid(floats[:, 2], grid.z))
-    bad = np.zeros(len(floats), np.bool_)
-    for each in columns:
-        bad |= ~on_grid(each)
+        whole &= to_grid(floats[2], grid.z, q[2])
     if m:
-        measure = floats[:, 2 + flat.z]
-        columns.append(np.where(np.isnan(measure), single.NO_MEASURE, to_grid(measure, grid.m)))
-        bad |= ~on_grid(columns[-1]) & ~np.isnan(measure)
-    return np.stack(columns, axis=1), bad
+        to_grid(floats[2 + flat.z], grid.m, q[2 + z])
+        unmeasured = np.isnan(floats[2 + flat.z])
+        q[2 + z][unmeasured] = single.NO_MEASURE
+        whole &= bool(on_grid(q[2 + z])[~unmeasured].all())
+    if whole:
+        return q, None
+    bad: Mask = np.logical_not(np.asarray(on_grid(q[: 2 + z]).all(axis=0)))
+    if m:
+        bad |= ~on_grid(q[2 + z]) & ~unmeasured
+    return q, bad
 
 
 def on_grid(q: Ints) -> Mask:
@@ -274,16 +268,25 @@ def on_grid(q: Ints) -> Mask:
     return (q <= single.GRID_LIMIT) & (q >= -single.GRID_LIMIT)
 
 
-def to_grid(values: Floats, precision: int) -> Ints:
-    """`single.to_grid` of many."""
+def to_grid(values: Floats, precision: int, out: Ints) -> bool:
+    """`single.to_grid` of many; says whether all lie on the grid."""
+    if precision != form.RAW_PRECISION:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (values * 10.0**precision if precision >= 0 else values / 10.0**-precision) * 1000.0
+            held = np.abs(scaled) < 2.0**62
+            whole = bool(held.all())
+            np.rint(scaled if whole else np.where(held, scaled, 0.0), out=scaled)
+            out[:] = scaled
+        out += 500
+        out //= 1000
+        held &= on_grid(out)
+        if whole and held.all():
+            return True
+    else:
+        held = np.zeros(len(values), np.bool_)
     bits = np.where(np.isnan(values), np.nan, np.where(values == 0, 0.0, values)).view(np.int64)
-    if precision == form.RAW_PRECISION:
-        return bits
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = (values * 10.0**precision if precision >= 0 else values / 10.0**-precision) * 1000.0
-        held = np.abs(scaled) < 2.0**62
-        q = (np.rint(np.where(held, scaled, 0.0)).astype(np.int64) + 500) // 1000
-    return np.where(held & on_grid(q), q, bits)
+    out[~held] = bits[~held]
+    return bool(held.all())
 
 
 def from_grid(q: Ints, precision: int) -> Floats:
@@ -300,104 +303,129 @@ def _first(size: Ints) -> Ints:
 
 def _without_repeats(q: Ints, size: Ints, kind: Ints) -> tuple[Ints, Ints]:
     """Sizes and vertices without consecutive repeats in lines and rings, and without the closing vertices of rings."""
-    run = np.repeat(np.arange(len(size)), size)
-    keep = np.ones(len(q), np.bool_)
-    keep[1:] = (q[1:] != q[:-1]).any(axis=1) | (run[1:] != run[:-1]) | (kind[run[1:]] == single.POINT)
-    q, run = q[keep], run[keep]
-    size = np.bincount(run, minlength=len(size))
+    repeats = np.zeros(q.shape[1], np.bool_)
+    repeats[1:] = (q[:, 1:] == q[:, :-1]).all(axis=0)
+    if repeats.any():
+        run = np.repeat(np.arange(len(size)), size)
+        repeats[1:] &= (run[1:] == run[:-1]) & (kind[run[1:]] != single.POINT)
+        q = q[:, ~repeats]
+        size = np.bincount(run[~repeats], minlength=len(size))
     first = _first(size)
     long = np.flatnonzero((kind == single.POLYGON) & (size > 1))
     last = first[long] + size[long] - 1
-    closed = (q[first[long]] == q[last]).all(axis=1)
-    keep = np.ones(len(q), np.bool_)
+    closed = (q[:, first[long]] == q[:, last]).all(axis=0)
+    keep = np.ones(q.shape[1], np.bool_)
     keep[last[closed]] = False
+    size = size.copy()
     size[long[closed]] -= 1
-    return size, q[keep]
+    return size, q[:, keep]
 
 
-def _collapsed(q: Ints, size: Ints, kind: Ints, positions_in: int) -> Mask:
-    """Which runs (none empty) have too few different positions."""
+class _Runs:
+    """Runs of vertices, none empty, and where each begins; `run` tells the run of each vertex."""
+
+    def __init__(self, q: Ints, size: Ints, kind: Ints) -> None:
+        self.q, self.size, self.kind = q, size, kind
+        self.first = _first(size)
+        self.run = np.repeat(np.arange(len(size)), size)
+
+    def some(self, chosen: Mask) -> _Runs:
+        """Only these runs."""
+        return _Runs(self.q[:, chosen[self.run]], self.size[chosen], self.kind[chosen])
+
+
+def _turned(runs: _Runs, exterior: Mask, shape: form.Shape, positions_in: int, *, whole: bool) -> tuple[Ints, Mask]:
+    """Vertices with each ring in its direction and from its start, and lines in theirs; and which runs have collapsed."""
+    q, size, first, run = runs.q, runs.size, runs.first, runs.run
     if not len(size):
-        return np.zeros(0, np.bool_)
-    first, run = _first(size), np.repeat(np.arange(len(size)), size)
-    place = np.arange(len(q))
-    position = q[:, :positions_in]
-    other = (position != position[first[run]]).any(axis=1)
-    second = np.minimum.reduceat(np.where(other, place, len(q)), first)
-    has_second = second < len(q)
-    third = other & (position != position[np.where(has_second, second, 0)[run]]).any(axis=1)
+        return q, np.zeros(0, np.bool_)
+    ring = runs.kind == single.POLYGON
+    start, backwards, odd = np.zeros(len(size), np.int64), np.zeros(len(size), np.bool_), np.zeros(len(size), np.bool_)
+    doubtful = runs.kind == single.LINE  # runs that may have too few positions: with an area there are three at least
+    if ring.any():
+        sign, large = _signs(runs, whole=whole)
+        doubtful |= ring & (sign == 0)
+        backwards = ring & ((sign > 0) != exterior)
+        start, tied = _starts(runs)
+        odd = ring & (tied | large | (sign == 0))  # rings for `single`
+        start[~ring] = 0
+    if shape.either_way:
+        backwards |= (runs.kind == single.LINE) & _backwards_is_less(runs)
+    collapsed = doubtful.copy()
+    collapsed[doubtful] = _collapsed(runs.some(doubtful), positions_in) if doubtful.any() else False
+    # A line read backwards starts at its end; a ring's rotation wraps around.
+    start = np.where(backwards & ~ring, size - 1, start)
+    inner = np.arange(q.shape[1]) - first[run]
+    inner = start[run] + np.where(backwards[run], -inner, inner) if backwards.any() else inner + start[run]
+    length = size[run]
+    inner += np.where(inner < 0, length, 0) - np.where(inner >= length, length, 0)
+    out = q[:, first[run] + inner]
+    for each in np.flatnonzero(odd):
+        here = slice(first[each], first[each] + size[each])
+        rows = list(zip(*q[:, here].tolist(), strict=True))
+        out[:, here] = np.array(single.turned(rows, hole=not exterior[each]), np.int64).T
+    return out, collapsed
+
+
+def _collapsed(runs: _Runs, positions_in: int) -> Mask:
+    """Which lines and rings have too few different positions."""
+    position, first, run = runs.q[:positions_in], runs.first, runs.run
+    n = position.shape[1]
+    other = (position != position[:, first[run]]).any(axis=0)
+    second = np.minimum.reduceat(np.where(other, np.arange(n), n), first)
+    has_second = second < n
+    third = other & (position != position[:, np.where(has_second, second, 0)[run]]).any(axis=0)
     has_third = np.logical_or.reduceat(third, first)
-    few: Mask = np.where(kind == single.POLYGON, ~has_third, ~has_second)
-    few &= kind != single.POINT
+    few: Mask = np.where(runs.kind == single.POLYGON, ~has_third, ~has_second)
     return few
 
 
-def _turned(q: Ints, size: Ints, kind: Ints, exterior: Mask, shape: form.Shape) -> Ints:
-    """Vertices with each ring (none empty) in its direction and from its start, and lines in theirs."""
-    if not len(size):
-        return q
-    first, run = _first(size), np.repeat(np.arange(len(size)), size)
-    ring = kind == single.POLYGON
-    start, backwards = np.zeros(len(size), np.int64), np.zeros(len(size), np.bool_)
-    odd = np.zeros(len(size), np.bool_)  # rings for `single`
-    if ring.any():
-        sign, odd = _signs(q, size, first, run, ring)
-        backwards = ring & ((sign > 0) != exterior)
-        start, tied = _starts(q, first, run)
-        odd |= ring & (tied | (sign == 0))
-        start[~ring] = 0
-    if shape.either_way:
-        lines = kind == single.LINE
-        backwards[lines] = _backwards_is_less(q, size, first, run)[lines]
-    step = np.arange(len(q)) - first[run]
-    inner = np.where(ring[run], np.where(backwards[run], start[run] - step, start[run] + step) % size[run], step)
-    inner = np.where(backwards[run] & ~ring[run], size[run] - 1 - step, inner)
-    out = q[first[run] + inner]
-    for each in np.flatnonzero(odd):
-        here = slice(first[each], first[each] + size[each])
-        rows = [tuple(row) for row in q[here].tolist()]
-        out[here] = single.turned(rows, hole=not exterior[each])
-    return out
-
-
-def _signs(q: Ints, size: Ints, first: Ints, run: Ints, ring: Mask) -> tuple[Ints, Mask]:
-    """The sign of each run's exact area where int64 can hold it, and which rings need larger numbers."""
-    x, y = q[:, 0], q[:, 1]
-    held = np.logical_and.reduceat(on_grid(x) & on_grid(y), first)
-    x, y = np.where(held[run], x - x[first[run]], 0), np.where(held[run], y - y[first[run]], 0)
-    next_one = np.arange(1, len(q) + 1)
-    next_one[first + size - 1] = first
+def _signs(runs: _Runs, *, whole: bool) -> tuple[Ints, Mask]:
+    """The sign of each run's exact area where int64 can hold it, and which need larger numbers. Off the grid there is no area."""
+    first, run = runs.first, runs.run
+    x, y = runs.q[:2]
+    held = np.ones(len(first), np.bool_) if whole else np.logical_and.reduceat(on_grid(x) & on_grid(y), first)
+    x, y = x - x[first[run]], y - y[first[run]]
     largest = np.maximum.reduceat(np.maximum(np.abs(x), np.abs(y)), first).astype(np.float64)
-    small = 2.0 * size * largest * largest < 2.0**62
-    x, y = np.where(small[run], x, 0), np.where(small[run], y, 0)
-    twice = np.add.reduceat(x * y[next_one] - x[next_one] * y, first)
-    return np.sign(twice), ring & held & ~small
+    small = held & (2.0 * runs.size * largest * largest < 2.0**62)
+    if not small.all():
+        x, y = np.where(small[run], x, 0), np.where(small[run], y, 0)
+    next_x, next_y = np.empty_like(x), np.empty_like(y)
+    next_x[:-1], next_y[:-1] = x[1:], y[1:]
+    last = first + runs.size - 1
+    next_x[last], next_y[last] = x[first], y[first]
+    twice = np.add.reduceat(x * next_y - next_x * y, first)
+    return np.sign(twice), held & ~small
 
 
-def _starts(q: Ints, first: Ints, run: Ints) -> tuple[Ints, Mask]:
+def _starts(runs: _Runs) -> tuple[Ints, Mask]:
     """Where each run has its least vertex, and which runs have it more than once."""
-    candidate = np.ones(len(q), np.bool_)
-    for column in q.T:
+    first, run = runs.first, runs.run
+    candidate = np.ones(len(run), np.bool_)
+    for column in runs.q:
+        # No ordinate has the largest integer's bits, so what was out stays out.
         value = np.where(candidate, column, _LARGEST)
         candidate &= value == np.minimum.reduceat(value, first)[run]
-    # A candidate that was out and holds the largest integer itself would come back in; it cannot: no ordinate has these bits.
-    place = np.arange(len(q))
-    start = np.minimum.reduceat(np.where(candidate, place, len(q)), first) - first
-    return start, np.add.reduceat(candidate.astype(np.int64), first) > 1
+        places = np.flatnonzero(candidate)
+        if len(places) == len(first):
+            return places - first, np.zeros(len(first), np.bool_)
+    owner = run[places]
+    start = np.empty(len(first), np.int64)
+    start[owner[::-1]] = places[::-1]  # the first of each run is written last
+    return start - first, np.bincount(owner, minlength=len(first)) > 1
 
 
-def _backwards_is_less(q: Ints, size: Ints, first: Ints, run: Ints) -> Mask:
+def _backwards_is_less(runs: _Runs) -> Mask:
     """Whether each run read from its end is less than read from its start."""
-    place = np.arange(len(q))
-    other = q[first[run] + size[run] - 1 - (place - first[run])]
-    differs = (q != other).any(axis=1)
-    where = np.minimum.reduceat(np.where(differs, place, len(q)), first)
-    found = where < len(q)
-    at = np.where(found, where, 0)
-    column = (q[at] != other[at]).argmax(axis=1)
-    ends = np.arange(len(at))
-    less: Mask = other[at][ends, column] < q[at][ends, column]
-    return less & found
+    q, first, run = runs.q, runs.first, runs.run
+    n = q.shape[1]
+    other = q[:, first[run] + runs.size[run] - 1 - (np.arange(n) - first[run])]
+    where = np.minimum.reduceat(np.where((q != other).any(axis=0), np.arange(n), n), first)
+    at = np.where(where < n, where, 0)
+    column = (q[:, at] != other[:, at]).argmax(axis=0)
+    less: Mask = other[column, at] < q[column, at]
+    less &= where < n
+    return less
 
 
 def _sorted(canonical: Canonical) -> Canonical:
@@ -425,12 +453,12 @@ def _sorted(canonical: Canonical) -> Canonical:
         parts[there] = [body[1] for body in bodies]
         runs[run_there] = [run for body in bodies for run in body[2]]
     size = canonical.run_size[runs]
-    vertex = np.repeat(run_first[runs] - _first(size), size) + np.arange(len(canonical.q))
-    return replace(canonical, part_rings=canonical.part_rings[parts], run_size=size, q=canonical.q[vertex])
+    vertex = np.repeat(run_first[runs] - _first(size), size) + np.arange(canonical.q.shape[1])
+    return replace(canonical, part_rings=canonical.part_rings[parts], run_size=size, q=canonical.q[:, vertex])
 
 
 def _packed(canonical: Canonical, first: int, size: int, *, counted: bool) -> bytes:
-    body = canonical.q[first : first + size].tobytes()
+    body = canonical.q[:, first : first + size].T.tobytes()
     return int(size).to_bytes(4, "little") + body if counted else body
 
 
@@ -441,7 +469,7 @@ class _Page:
     """Bytes to be filled at any place."""
 
     def __init__(self, size: int) -> None:
-        self.data = np.zeros(size + 16, np.uint8)
+        self.data = np.zeros(size + 32, np.uint8)
         self.size = size
 
     def put(self, at: Ints, values: npt.NDArray[np.int64] | int, width: int) -> None:
@@ -449,15 +477,10 @@ class _Page:
         for shift in range(width):
             self.data[at + shift] = np.asarray(values) >> (8 * shift) & 0xFF
 
-    def put_rows(self, at: Ints, rows: npt.NDArray[np.int64] | Floats) -> None:
-        """A row of 8-byte words at each place."""
-        words = rows.view(np.int64)
-        for shift in range(8):
-            chosen = np.flatnonzero(at & 7 == shift)
-            if len(chosen):
-                view = self.data[shift : shift + (len(self.data) - shift) // 8 * 8].view(np.int64)
-                for place in range(words.shape[1]):
-                    view[(at[chosen] >> 3) + place] = words[chosen, place]
+    def put_rows(self, at: Ints, columns: npt.NDArray[np.int64] | Floats) -> None:
+        """A row of 8-byte words at each place, from columns (width, n)."""
+        item = f"V{8 * len(columns)}"
+        _anywhere(self.data, item)[at] = np.ascontiguousarray(columns.T).view(item).ravel()
 
 
 def encoded(canonical: Canonical) -> tuple[Bytes, Ints]:
@@ -495,7 +518,7 @@ def stored(canonical: Canonical, grid: form.Grid, want: int) -> tuple[Bytes, Int
     run_head = np.where(run_kind == single.POINT, 0, 4)
     member = np.where(multi[part_row], 5, 0)
     part_head = member + np.where(part_kind == single.POLYGON, 4, 0)
-    width = canonical.q.shape[1]
+    width = len(canonical.q)
     empty = parts == 0
     body = np.where(empty & ~multi, np.where(kind == single.POINT, 8 * width, 4), 0)
     layout = _Layout(canonical, head=5 + np.where(multi, 4, 0) + body, part_head=part_head, run_head=run_head, run_out=run_out)
@@ -505,7 +528,7 @@ def stored(canonical: Canonical, grid: form.Grid, want: int) -> tuple[Bytes, Int
     page.put(layout.row_at + 1, np.where(multi, kind + 3, kind) + code, 4)
     page.put(layout.row_at[multi] + 5, parts[multi], 4)
     nowhere = layout.row_at[empty & ~multi & (kind == single.POINT)] + 5
-    page.put_rows(nowhere, np.full((len(nowhere), width), np.nan))
+    page.put_rows(nowhere, np.full((width, len(nowhere)), np.nan))
     has = member > 0
     page.put(layout.part_at[has], 1, 1)
     page.put(layout.part_at[has] + 1, part_kind[has] + code, 4)
@@ -513,13 +536,13 @@ def stored(canonical: Canonical, grid: form.Grid, want: int) -> tuple[Bytes, Int
     page.put(layout.part_at[polygon] + member[polygon], canonical.part_rings[polygon], 4)
     page.put(layout.run_at[run_head > 0], run_out[run_head > 0], 4)
     precisions = [grid.precision] * 2 + ([grid.z] if canonical.bits & 1 else []) + ([grid.m] if canonical.bits & 2 else [])
-    floats = np.stack([from_grid(column, precision) for column, precision in zip(canonical.q.T, precisions, strict=True)], axis=1)
+    floats = np.stack([from_grid(column, precision) for column, precision in zip(canonical.q, precisions, strict=True)])
     at = layout.vertex_at(canonical)
     page.put_rows(at, floats)
     first = _first(size)
     for extra in range(4):  # closing and padding: the first vertex once more
         more = np.flatnonzero((run_out - size > extra) & (size > 0))
-        page.put_rows(at[first[more]] + 8 * width * (size[more] + extra), floats[first[more]])
+        page.put_rows(at[first[more]] + 8 * width * (size[more] + extra), floats[:, first[more]])
     return page.data[: page.size], layout.offsets, flags
 
 
@@ -527,7 +550,7 @@ class _Layout:
     """Where rows, parts and runs begin when each has a head and a run has `run_out` vertices of `width` ordinates."""
 
     def __init__(self, canonical: Canonical, head: Ints | int, part_head: Ints, run_head: Ints, run_out: Ints) -> None:
-        width = canonical.q.shape[1]
+        width = len(canonical.q)
         part_row = np.repeat(np.arange(len(canonical.parts)), canonical.parts)
         run_part = np.repeat(np.arange(len(canonical.part_rings)), canonical.part_rings)
         heads = np.broadcast_to(np.asarray(head, np.int64), len(canonical.parts))
@@ -545,9 +568,9 @@ class _Layout:
 
     def vertex_at(self, canonical: Canonical) -> Ints:
         """Where each vertex goes."""
-        size, width = canonical.run_size, canonical.q.shape[1]
+        size, width = canonical.run_size, len(canonical.q)
         begin = self.run_at + self._run_head
-        steps: Ints = np.arange(len(canonical.q)) * (8 * width)
+        steps: Ints = np.arange(canonical.q.shape[1]) * (8 * width)
         return np.repeat(begin - _first(size) * 8 * width, size) + steps
 
 
@@ -581,7 +604,7 @@ def look(flat: Flat, out: form.Scan, ends: Ints) -> None:
     counts = np.zeros(len(flat.part_row), np.bool_)  # a polygon counts by its rings, empty ones too
     counts[flat.run_part[ring | (flat.run_size > 0)]] = True
     out.parts[rows] = np.bincount(flat.part_row[counts], minlength=n)
-    for column, low, high in ((xy[:, 0], 0, 2), (xy[:, 1], 1, 3)):
+    for column, low, high in ((xy[0], 0, 2), (xy[1], 1, 3)):
         finite = np.isfinite(column)
         least, most = np.full(n, np.inf), np.full(n, -np.inf)
         np.minimum.at(least, vertex_row[finite], column[finite])
@@ -589,13 +612,13 @@ def look(flat: Flat, out: form.Scan, ends: Ints) -> None:
         out.bounds[rows, low], out.bounds[rows, high] = np.where(least <= most, least, np.nan), np.where(least <= most, most, np.nan)
     flags = np.where(flat.end < ends[rows], form.TRAILING_BYTES, 0)
     nan = np.isnan(xy)
-    flags = _also(flags, vertex_row[nan[:, 0] | nan[:, 1]], form.NAN_XY)
-    flags = _also(flags, vertex_row[np.isinf(xy).any(axis=1)], form.INFINITE)
+    flags = _also(flags, vertex_row[nan[0] | nan[1]], form.NAN_XY)
+    flags = _also(flags, vertex_row[np.isinf(xy).any(axis=0)], form.INFINITE)
     if flat.z:
-        flags = _also(flags, vertex_row[nan[:, 2]], form.NAN_Z)
+        flags = _also(flags, vertex_row[nan[2]], form.NAN_Z)
     there = ring & (flat.run_size > 0)
     first = _first(flat.run_size)[there]
-    opened = (xy[first, :2] != xy[first + flat.run_size[there] - 1, :2]).any(axis=1)
+    opened = (xy[:2, first] != xy[:2, first + flat.run_size[there] - 1]).any(axis=0)
     flags = _also(flags, run_row[there][opened], form.UNCLOSED_RING)
     flags = _also(flags, run_row[there][flat.run_size[there] < 4], form.SHORT_RING)
     flags = _also(flags, run_row[(kind[run_row] == single.LINE) & (flat.run_size == 1)], form.SHORT_LINE)
