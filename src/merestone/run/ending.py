@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from merestone.change import guards
 from merestone.dataset.record import RunRecord, Status, read_records
-from merestone.errors import InternalError, MerestoneError
+from merestone.errors import InternalError, MerestoneError, UsageError
 from merestone.lineage.store import SealedRun
 from merestone.outcome import Finding
 from merestone.publish.files import write_table
@@ -36,7 +36,7 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
     """End a run without a version; a stop by a guard gives out the token that would confirm it."""
     received = run.received
     if run.attempt is None:
-        begin_attempt(run, f"refused before a row was read: {run.nonce}")
+        begin_attempt(run, None)
     if result is None:
         bad = max((each.count for each in findings if each.per_row and each.severity == "error"), default=0)
         result = PublishResult(
@@ -77,7 +77,7 @@ def finish(run: Run, result: PublishResult, lineage: SealedRun | None = None) ->
         run_id=attempt.run_id, attempt=attempt.number, status=status, name=run.publication.name, started_utc=environment.stamp(run.started),
         ended_utc=environment.stamp(environment.now()), parent_version=run.parent_version, version=result.version, refused_by=result.refused_by,
         settings=run.publication.to_json(), source=terms.source_record() if terms else {},
-        delivery={"rows": received.rows, "set_digest": received.set_digest} if received else {},
+        delivery=_delivered(run),
         contract_version=str(terms.contract.contract_version) if terms else None, contract_sha256=terms.contract.digest if terms else None,
         counts=fates(result), delta=result.delta.to_json(), findings=[each.to_json() for each in result.findings],
         guards=[each.to_json() for each in result.findings if each.surface == "guard"], confirmations=run.confirmations, stages=run.stages,
@@ -85,6 +85,11 @@ def finish(run: Run, result: PublishResult, lineage: SealedRun | None = None) ->
         tool=environment.tools(),
     ))
     return result
+
+
+def _delivered(run: Run) -> dict[str, Any]:
+    received = run.received
+    return {"rows": received.rows, "set_digest": received.set_digest} if received else {}
 
 
 def seal(run: Run) -> SealedRun | None:
@@ -109,13 +114,14 @@ def failed(run: Run, fault: BaseException) -> None:
         error = dict(fault.to_json())
     try:
         if run.attempt is None:
-            begin_attempt(run, f"failed before a row was read: {run.nonce}")
+            begin_attempt(run, None, own_id=not (isinstance(fault, UsageError) and fault.field == "--run-id"))
         if run.attempt is None:
             return  # a dry run
         run.attempt.finish(RunRecord(
             run_id=run.attempt.run_id, attempt=run.attempt.number, status="failed", name=run.publication.name,
             started_utc=environment.stamp(run.started), ended_utc=environment.stamp(environment.now()), parent_version=run.parent_version,
-            version=run.parent_version, error=error, settings=run.publication.to_json(), stages=run.stages, tool=environment.tools(),
+            version=run.parent_version, error=error, delivery=_delivered(run), settings=run.publication.to_json(), stages=run.stages,
+            tool=environment.tools(),
         ))
     except MerestoneError as second:
         fault.add_note(f"no run record could be written: {second.message}")

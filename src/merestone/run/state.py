@@ -120,8 +120,13 @@ class Run:
         self.writer.write(self.collector.drain())
 
 
-def begin_attempt(run: Run, delivery: str) -> None:
+def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> None:
     """Write up dead attempts and say that this one is running; a dry run writes nothing at all.
+
+    Args:
+        run: the run.
+        delivery: the digest of what was delivered, None where it could not be read.
+        own_id: whether --run-id counts; an attempt that gave another delivery's id is on record under an id of its own.
 
     Raises:
         UsageError: the run id was used for another delivery.
@@ -129,9 +134,10 @@ def begin_attempt(run: Run, delivery: str) -> None:
     """
     if run.options.dry_run:
         return
-    run_id = run.options.run_id or derive_run_id(run.publication.name, run.parent_sha256, delivery)
+    given = run.options.run_id if own_id else None
+    run_id = given or derive_run_id(run.publication.name, run.parent_sha256, delivery or f"not read: {run.nonce}")
     write_up_abandoned(run.store, now=environment.stamp(environment.now()), by=run_id)
-    if run.options.run_id is not None:
+    if given is not None and delivery is not None:
         _check_run_id(run, delivery)
     run.attempt = begin(run.store, run_id=run_id, nonce=run.nonce, name=run.publication.name, started_utc=environment.stamp(run.started),
                         parent=run.head, step=environment.fault_step())

@@ -1,0 +1,357 @@
+"""Bad input over a dataset that stands: a message with the next step, the right code, no version lost or made, a record of the attempt.
+
+`test_publish` asks the same of a first publish; here something is published already, and every byte of it must stay.
+"""
+
+import json
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import geopandas as gpd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from shapely import Point
+
+from cli.products import FIELDS, rows
+from estate import geoparquet, save
+from merestone.errors import StoreError
+from merestone.run import environment
+from merestone.run import line as the_line
+
+ENDINGS = ("gpkg", "shp", "geojson", "geojsonl", "fgb", "gml", "parquet", "gdb", "topojson")
+
+
+@pytest.fixture
+def standing(product, merestone):
+    """The product after its first night, which every test here must find again."""
+    assert merestone("publish", product.file).code == 0
+    return product
+
+
+def kept(product):
+    """All that a failed attempt must leave as it is: everything but evidence of attempts."""
+    return {name: sum_ for name, sum_ in product.everything().items() if not name.startswith(("_runs/", "_lineage/", "_intents/"))}
+
+
+def fails(product, merestone, arguments, code, named, *, record="failed"):
+    """Call it for a person and for a machine: both end alike, nothing of what stands is touched, and each attempt has its record."""
+    before, evidence, told = kept(product), product.everything(), len(product.records())
+    said = merestone("publish", *arguments)
+    assert said.code == code, said.said
+    assert named in said.said
+    assert "next: " in said.said or "--confirm" in said.said
+    heard = merestone("publish", *arguments, "--json")
+    assert heard.code == code, heard.said
+    if code == 1:
+        assert heard.doc["status"] == "refused"
+        assert all(each["remedy"] for each in heard.doc["findings"] if each["severity"] == "error")
+    else:
+        assert heard.doc["status"] == "error"
+        assert heard.doc["error"]["hint"]
+        assert named in heard.doc["error"]["message"]
+    assert kept(product) == before, "something else than evidence was written"
+    assert {name: product.everything().get(name) for name in evidence} == evidence, "a file that stood there was touched"
+    assert not list(product.url.glob("_intents/*"))
+    new = [each["status"] for each in product.records()[told:]]
+    assert new == ([record] * 2 if record else [])
+    return heard.doc
+
+
+# --- the delivery ----------------------------------------------------------------------------------------------------------------------
+
+
+def missing(folder):
+    return folder / "nowhere.gpkg"
+
+
+def a_folder(folder):
+    (folder / "bad.gpkg").mkdir()
+    return folder / "bad.gpkg"
+
+
+def several_layers(folder):
+    path = save(rows(), folder / "bad.gpkg", layer="roads")
+    return save(rows(), path, layer="paths", mode="a")
+
+
+def without_key(folder):
+    path = folder / "bad.gpkg"
+    gpd.GeoDataFrame(rows(), geometry="geometry", crs=4326).drop(columns="pid").to_file(path)
+    return path
+
+
+def null_key(folder):
+    return save(rows(p3={"pid": None}), folder / "bad.gpkg")
+
+
+def duplicate_key(folder):
+    return save(rows(p3={"pid": "p4"}), folder / "bad.gpkg")
+
+
+def without_crs(folder):
+    path = save(rows(), folder / "bad.shp")
+    path.with_suffix(".prj").unlink()
+    return path
+
+
+def another_spheroid(folder):
+    path = save(rows(), folder / "bad.shp")
+    path.with_suffix(".prj").write_text(
+        'GEOGCS["GCS_WGS_1984",DATUM["D_WGS_1984",SPHEROID["WGS_1984",6378388.0,297.0]],PRIMEM["Greenwich",0.0],UNIT["Degree",0.0174532925199433]]')
+    return path
+
+
+def another_epsg(folder):
+    return save([{**each, "geometry": Point(121000 + each["rank"], 487000)} for each in rows()], folder / "bad.gpkg", epsg=28992)
+
+
+def no_rows_of_the_contract(folder):
+    path = folder / "bad.parquet"
+    pq.write_table(pa.table({"pid": ["p1"]}), path)
+    return path
+
+
+def a_text(folder):
+    path = folder / "bad.xyz"
+    path.write_text("1 2 3\n")
+    return path
+
+
+@pytest.mark.parametrize(("what", "code", "named", "record"), [
+    (missing, 3, "nowhere.gpkg", "failed"), (a_folder, 3, "bad.gpkg", "failed"), (several_layers, 3, "roads", "failed"),
+    (without_key, 1, "pid", "refused"), (null_key, 1, "schema.key_null", "refused"), (duplicate_key, 1, "p4", "refused"),
+    (without_crs, 1, "crs.crs_missing", "refused"), (another_spheroid, 1, "crs.crs_mismatch", "refused"),
+    (a_text, 3, "bad.xyz", "failed"), (no_rows_of_the_contract, 1, "geometry", "refused"),
+], ids=lambda each: getattr(each, "__name__", None))
+def test_a_bad_delivery(what, code, named, record, standing, merestone, tmp_path):
+    named = named.rpartition(".")[2] if code == 1 else named
+    doc = fails(standing, merestone, [standing.file, "--source", what(tmp_path)], code, named, record=record)
+    assert code != 1 or doc["refused_by"] == "contract"
+
+
+def test_a_key_of_floats(estate, merestone, tmp_path):
+    fields = [{"name": "pid", "type": "number", "nullable": False}]
+    bad = estate(fields, geometry_type="point")
+    bad.write(geoparquet(tmp_path / "floats.parquet", {"pid": pa.array([1.0, 2.0]), "geometry": [Point(5, 52), Point(6, 52)]}))
+    fails(bad, merestone, [bad.folder / "product.yaml"], 1, "pid", record="refused")
+    assert bad.version is None
+
+
+def test_a_missing_grid_is_named_with_what_it_is_good_for(estate, merestone, tmp_path):
+    wanting = estate(FIELDS, geometry_type="point", epsg=4258)
+    here = [{**each, "geometry": Point(-2 + each["rank"] / 1000, 52)} for each in rows()]
+    wanting.write(save(here, tmp_path / "here.gpkg", epsg=4258))
+    file = wanting.folder / "product.yaml"
+    assert merestone("publish", file).code == 0
+    british = save([{**each, "geometry": Point(400000 + each["rank"], 250000)} for each in rows()], tmp_path / "bng.gpkg", epsg=27700)
+    doc = fails(wanting, merestone, [file, "--source", british], 8, "uk_os_OSTN15_NTv2_OSGBtoETRS.tif")
+    assert " m" in doc["error"]["message"], "the accuracy is told"
+
+
+def whole(ending, folder):
+    path = folder / f"whole.{ending}"
+    if ending == "topojson":
+        shapes = [{"type": "Point", "coordinates": each["geometry"].coords[0],
+                   "properties": {name: value for name, value in each.items() if name != "geometry"}} for each in rows()]
+        path.write_text(json.dumps({"type": "Topology", "objects": {"whole": {"type": "GeometryCollection", "geometries": shapes}}, "arcs": []}))
+        return path
+    options = {"driver": "OpenFileGDB", "TARGET_ARCGIS_VERSION": "ARCGIS_PRO_3_2_OR_LATER"} if ending == "gdb" else {}
+    return save(rows(), path, **options)
+
+
+def cut(path, share, folder):
+    """A copy of a delivery whose file (of a geodatabase: whose layer's table) ends early."""
+    bad = folder / f"bad{path.suffix}"
+    if path.is_dir():
+        shutil.copytree(path, bad)
+        victims = [max(bad.glob("*.gdbtable"))]
+    else:
+        for each in path.parent.glob(f"{path.stem}.*"):
+            shutil.copy(each, bad.with_suffix(each.suffix))
+        victims = [bad.with_suffix(each) for each in ((".shp", ".dbf") if path.suffix == ".shp" else (path.suffix,))]
+    for victim in victims:
+        data = victim.read_bytes()
+        victim.write_bytes(data[: int(len(data) * share)])
+    return bad
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("share", [0, 0.3, 0.9])
+def test_a_cut_delivery_is_unreadable_and_never_a_smaller_one(ending, share, standing, merestone, tmp_path):
+    bad = cut(whole(ending, tmp_path), share, tmp_path)
+    fails(standing, merestone, [standing.file, "--source", bad], 3, bad.name)
+
+
+@pytest.mark.parametrize("part", ["a00000001.gdbtable", "a00000009.gdbtablx"])
+def test_a_geodatabase_of_which_one_table_is_cut(part, standing, merestone, tmp_path):
+    path = whole("gdb", tmp_path)
+    data = (path / part).read_bytes()
+    (path / part).write_bytes(data[: len(data) // 2])
+    fails(standing, merestone, [standing.file, "--source", path], 3, "whole.gdb")
+
+
+@pytest.mark.parametrize("part", [".shp", ".dbf", ".shx"])
+def test_a_shapefile_of_which_one_file_is_cut(part, standing, merestone, tmp_path):
+    path = whole("shp", tmp_path)
+    data = path.with_suffix(part).read_bytes()
+    path.with_suffix(part).write_bytes(data[: len(data) * 7 // 10])
+    fails(standing, merestone, [standing.file, "--source", path], 3, "whole")
+
+
+# --- publication and contract ----------------------------------------------------------------------------------------------------------
+
+
+def edits(product, **settings):
+    product.settings |= settings
+    product.write(product.first)
+
+
+def terms(product, **clauses):
+    product.terms |= clauses
+    product.write(product.first)
+
+
+def field_renamed(product):
+    product.terms["schema_fields"][1]["name"] = "holder"
+    product.write(product.first)
+
+
+SETTINGS = [
+    ("wrong layer", lambda p: p.write({"path": str(p.first), "layer": "roads"}), 3, "roads", "failed"),
+    ("broken YAML", lambda p: p.file.write_text("name: [product\n"), 2, "product.yaml", None),
+    ("two documents", lambda p: p.file.write_text(p.file.read_text() + "\n---\nname: x\n"), 2, "product.yaml", None),
+    ("a key twice", lambda p: p.file.write_text("name: a\nname: b\n"), 2, "name", None),
+    ("no text", lambda p: p.file.write_bytes(b"\xff\xfe\x00name"), 2, "product.yaml", None),
+    ("empty", lambda p: p.file.write_text(""), 2, "product.yaml", None),
+    ("unknown key", lambda p: edits(p, partion="none"), 2, "partion", None),
+    ("unknown key within", lambda p: edits(p, files={"target_row": 5}), 2, "files.target_row", None),
+    ("wrong type", lambda p: edits(p, guard={"max_changed_fraction": "a lot"}), 2, "guard.max_changed_fraction", None),
+    ("unknown clause", lambda p: terms(p, axis_ordre="lon_lat"), 2, "axis_ordre", None),
+    ("broken contract", lambda p: p.contract.write_text("crs_epsg: [\n"), 2, "product.contract.yaml", None),
+    ("missing contract", lambda p: p.contract.unlink(), 2, "product.contract.yaml", None),
+    ("same stamp, other body", field_renamed, 2, "contract_version", "failed"),
+    ("another major", lambda p: p.stamp("v2.0.0") or p.write(p.first), 2, "MAJOR", "failed"),
+    ("another key", lambda p: edits(p, key="owner"), 2, "owner", "failed"),
+    ("another scheme", lambda p: edits(p, partition="none"), 2, "partition", "failed"),
+    ("missing publication", lambda p: p.file.unlink(), 2, "product.yaml", None),
+]
+
+
+@pytest.mark.parametrize(("spoil", "code", "named", "record"), [each[1:] for each in SETTINGS], ids=[each[0] for each in SETTINGS])
+def test_bad_settings(spoil, code, named, record, standing, merestone):
+    spoil(standing)
+    fails(standing, merestone, [standing.file], code, named, record=record)
+
+
+# --- what is published ------------------------------------------------------------------------------------------------------------------
+
+
+def cut_in_half(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def one_bit(path):
+    """In the values of a Parquet file's first column; of other files, in the middle."""
+    data = bytearray(path.read_bytes())
+    at = len(data) // 2
+    if path.suffix == ".parquet":
+        column = pq.read_metadata(path).row_group(0).column(0)
+        at = (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size - 3
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [cut_in_half, one_bit, Path.unlink, lambda path: path.write_bytes(b"")], ids=["half", "bit", "gone", "empty"])
+@pytest.mark.parametrize("what", ["_current.json", "manifest", "index"])
+def test_a_damaged_state_is_corrupt_and_stays_as_it_is(what, damage, standing, merestone):
+    name = {"_current.json": what, "manifest": "_manifests/v000001.json", "index": standing.manifest().changes.path}[what]
+    damage(standing.url / name)
+    fails(standing, merestone, [standing.file, "--source", standing.second], 6, Path(name).name, record="failed" if what == "index" else None)
+
+
+@pytest.mark.parametrize("damage", [cut_in_half, Path.unlink, one_bit], ids=["half", "gone", "bit"])
+def test_a_damaged_data_file_is_found_where_it_is_read_and_not_carried_on(damage, standing, merestone):
+    touched = next(each for each in standing.manifest().files if "p3" in set(pq.ParquetFile(standing.url / each.path).read()["pid"].to_pylist()))
+    damage(standing.url / touched.path)
+    fails(standing, merestone, [standing.file, "--source", standing.second], 6, touched.path)
+    assert merestone("verify", standing.file).code == 6
+
+
+# --- guards -----------------------------------------------------------------------------------------------------------------------------
+
+
+def half(folder):
+    return save(rows(20), folder / "half.gpkg")
+
+
+def test_an_empty_delivery_over_a_filled_dataset_stops_and_can_be_meant(standing, merestone, tmp_path):
+    empty = geoparquet(tmp_path / "empty.parquet", {
+        "pid": pa.array([], pa.string()), "owner": pa.array([], pa.string()), "rank": pa.array([], pa.int64()),
+        "area": pa.array([], pa.decimal128(8, 2)), "geometry": []})
+    doc = fails(standing, merestone, [standing.file, "--source", empty], 1, "empty", record="refused")
+    assert (doc["refused_by"], doc["findings"][0]["rule"]) == ("guard", "empty")
+    done = merestone("publish", standing.file, "--source", empty, "--confirm", doc["confirm"], "--json")
+    assert (done.code, done.doc["status"], done.doc["features"], done.doc["delta"]["removed"]) == (0, "published", 0, 40)
+    assert merestone("publish", standing.file, "--source", empty, "--json").doc["status"] == "unchanged"
+
+
+def test_a_token_holds_for_one_delivery_against_one_version(standing, merestone, tmp_path):
+    half_, third = half(tmp_path), save(rows(19), tmp_path / "third.gpkg")
+    doc = fails(standing, merestone, [standing.file, "--source", half_], 1, "changed", record="refused")
+    token = doc["confirm"]
+    for given in ("0000-0000", token[:-1], "", "x" * 300):
+        fails(standing, merestone, [standing.file, "--source", half_, "--confirm", given], 1, "changed", record="refused")
+    fails(standing, merestone, [standing.file, "--source", third, "--confirm", token], 1, "changed", record="refused")
+    done = merestone("publish", standing.file, "--source", half_, "--confirm", token, "--json")
+    assert (done.code, done.doc["version"], done.doc["delta"]["removed"]) == (0, 2, 20)
+    (used,) = standing.records()[-1]["confirmations"]
+    assert (used["token"], used["guards"], used["by"]) == (token, ["changed"], environment.who())
+    assert merestone("publish", standing.file, "--source", standing.first, "--confirm", token).code == 1, "used: it is for another version"
+
+
+def test_a_token_does_not_confirm_a_breach(standing, merestone, tmp_path):
+    token = fails(standing, merestone, [standing.file, "--source", half(tmp_path)], 1, "changed", record="refused")["confirm"]
+    fails(standing, merestone, [standing.file, "--source", null_key(tmp_path), "--confirm", token], 1, "key_null", record="refused")
+
+
+def test_a_token_expires(standing, merestone, tmp_path, monkeypatch):
+    arguments = [standing.file, "--source", half(tmp_path)]
+    token = merestone("publish", *arguments, "--json").doc["confirm"]
+    later = environment.now() + timedelta(days=7)
+    monkeypatch.setattr(environment, "now", lambda: later)
+    assert merestone("publish", *arguments, "--confirm", token).code == 1
+    earlier = later - timedelta(minutes=10)
+    monkeypatch.setattr(environment, "now", lambda: earlier)
+    assert merestone("publish", *arguments, "--confirm", token).code == 0
+
+
+# --- run ids ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_id_belongs_to_one_delivery(standing, merestone):
+    assert merestone("publish", standing.file, "--source", standing.second, "--run-id", "night-2").code == 0
+    fails(standing, merestone, [standing.file, "--run-id", "night-2"], 2, "night-2")
+    again = merestone("publish", standing.file, "--source", standing.second, "--run-id", "night-2", "--json")
+    assert (again.code, again.doc["status"]) == (0, "unchanged")
+    assert [(each["attempt"], each["status"]) for each in standing.records() if each["run_id"] == "night-2"] == [(1, "published"), (2, "unchanged")]
+
+
+def test_a_run_id_belongs_to_its_delivery_also_when_the_attempt_failed_or_was_refused(standing, merestone, tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise StoreError("the disk is full", hint="free space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(the_line, "write_version", broken)
+        assert merestone("publish", standing.file, "--source", standing.second, "--run-id", "a").code == 4
+    assert merestone("publish", standing.file, "--source", half(tmp_path), "--run-id", "b").code == 1
+    fails(standing, merestone, [standing.file, "--source", half(tmp_path), "--run-id", "a"], 2, "run id a ")
+    fails(standing, merestone, [standing.file, "--source", standing.second, "--run-id", "b"], 2, "run id b ")
+    assert merestone("publish", standing.file, "--source", standing.second, "--run-id", "a").code == 0
+
+
+def test_an_attempt_of_a_known_run_that_fails_before_a_row_is_read_is_on_record(standing, merestone, tmp_path):
+    assert merestone("publish", standing.file, "--run-id", "night-1").code == 0
+    fails(standing, merestone, [standing.file, "--source", missing(tmp_path), "--run-id", "night-1"], 3, "nowhere.gpkg")
+    fails(standing, merestone, [standing.file, "--source", without_key(tmp_path), "--run-id", "night-1"], 1, "pid", record="refused")
