@@ -1,4 +1,4 @@
-"""Whether a contract may follow another over the same dataset: what would make files of both unreadable side by side, or mean another thing.
+"""Whether a contract may follow another over the same dataset, or files of both would contradict each other.
 
 Not here: the classification of every difference for consumers and producers (PATCH, MINOR, MAJOR with reasons).
 

@@ -61,6 +61,10 @@ class VectorSource:
                 hint="leave out source.geometry",
             )
         rows = self._gdal.count(self._layer) if found.format in _COUNTED else None
+        if found.format == "OpenFileGDB" and not self._places and not rows:
+            # What GDAL makes of a layer in the catalogue whose own table it cannot open. A delivery without columns is none, either way.
+            raise SourceError(f"layer {self._layer!r} of {found.shown} has no columns and no rows: its table is truncated",
+                              field=found.shown, hint="copy or export it again")
         if found.format == "GeoJSONSeq":
             with open_bytes(found) as file:
                 rows = check_records(file, found.shown)

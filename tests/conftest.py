@@ -1,0 +1,19 @@
+"""Fixtures for tests of any room."""
+
+from __future__ import annotations
+
+import pytest
+
+from estate import Estate
+
+
+@pytest.fixture
+def estate(tmp_path):
+    """Makes products below the test's folder: `estate(fields, **clauses)`."""
+    made = []
+
+    def make(fields=(), **clauses):
+        made.append(Estate(tmp_path / f"product{len(made)}", fields, **clauses))
+        return made[-1]
+
+    return make
