@@ -94,6 +94,19 @@ def changes(dataset: Dataset, from_version: int | None = None, to_version: int |
     return Changes(start, target.version, table, key, before, after)
 
 
+def backwards(change: Changes) -> Changes:
+    """The way back: what was added is removed, and what each row was before is what it becomes."""
+    table = change.table
+    kinds = table.column("class")
+    turned = pc.if_else(pc.equal(kinds, "added"), "removed", pc.if_else(pc.equal(kinds, "removed"), "added", kinds))
+    for one, other in (("digest", "old_digest"), ("partition", "old_partition")):
+        now, then = table.column(one), table.column(other)
+        table = table.set_column(table.schema.get_field_index(one), FEED_SCHEMA.field(one), then)
+        table = table.set_column(table.schema.get_field_index(other), FEED_SCHEMA.field(other), now)
+    table = table.set_column(table.schema.get_field_index("class"), FEED_SCHEMA.field("class"), turned)
+    return Changes(change.to_version, change.from_version, table, change.key, change.after, change.before)
+
+
 def key_columns(version: Version, feed: Any) -> Any:
     """The key columns behind the canonical key bytes of a feed, as a pyarrow.Table with the names and types of the version."""
     schema = version.columns.schema

@@ -126,7 +126,7 @@ class Sum:
     def add(self, keys: Halves, digests: Halves, sign: int = 1) -> None:
         """Add (or with sign -1 take away) rows given by key hash and digest, uint64 (n, 2) each."""
         joined = np.concatenate([keys.astype(">u8").view(np.uint8).reshape(-1, 16), digests.astype(">u8").view(np.uint8).reshape(-1, 16)], axis=1)
-        offsets = pa.py_buffer((np.arange(len(joined) + 1, dtype=np.int64) * 32))
+        offsets = pa.py_buffer(np.arange(len(joined) + 1, dtype=np.int64) * 32)
         rows = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(joined), [None, offsets, pa.py_buffer(np.ascontiguousarray(joined))])
         mixed = halves(kernel.blake2b16(rows))
         # Sums of 32-bit limbs stay exact in uint64 for 2**32 rows.

@@ -72,7 +72,7 @@ def finish(run: Run, result: PublishResult, lineage: SealedRun | None = None) ->
     if result.status == "planned":
         raise InternalError("a dry run leaves no record")
     status = result.status
-    terms, received = run.prepared, run.received
+    terms = run.prepared
     attempt.finish(RunRecord(
         run_id=attempt.run_id, attempt=attempt.number, status=status, name=run.publication.name, started_utc=environment.stamp(run.started),
         ended_utc=environment.stamp(environment.now()), parent_version=run.parent_version, version=result.version, refused_by=result.refused_by,

@@ -49,6 +49,7 @@ def rewrite(job: Job, plan: Plan, ready: list[Spool], leaving: Halves, *, worker
         plan: what has to come out, exactly.
         ready: spools of the rows to write, by bucket.
         leaving: key hashes of published rows that are not carried in their place, uint64 (k, 2).
+        workers: how many partitions at a time.
 
     Raises:
         StoreError: the store refused, or a file does not read back as it was written.
