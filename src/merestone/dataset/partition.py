@@ -19,7 +19,7 @@ import numpy.typing as npt
 NO_POSITION = "cell=none"
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"  # what Hive-style readers take for null
 EMPTY = "%"  # a lone percent sign is no percent-encoded text, so no value can collide with the empty one
-_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~ ".encode("ascii"))
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~ ")
 _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{each}{n}" for each in ("com", "lpt") for n in range(1, 10))})
 NAME_LIMIT = 200  # bytes of one folder name; file systems allow 255
 
