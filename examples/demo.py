@@ -53,7 +53,7 @@ STEPS = (
          ("changes", "streets.yaml", "--keys", "--html", "../../out/demo/v3.html", "--attribution", THANKS)),
     Step("The same export once more: nothing to do.",
          ("publish", "streets.yaml", "--source", "exports/2026-08-17.geojson.gz")),
-    Step("The export of 1 June is another matter: the source system had been upgraded, and somebody had saved a row without a road. "
+    Step("The export of 1 June is another matter: it was made in another way, and somebody had saved a row without a road. "
          "It breaks the contract, so it is refused, with the fields that are at fault, and exit code 1.",
          ("publish", "streets.yaml", "--source", "exports/2026-06-01.geojson.gz"), exit_code=1),
     Step("What was published, version by version.", ("log", "streets.yaml")),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from merestone.change.probe import Probe
 from merestone.dataset.known import Halves, Known, Sum, find, halves, sort_by_hash
 from merestone.dataset.partition import Partitions
 from merestone.gate import delivery as gate_delivery
+from merestone.gate.feature import presence
 from merestone.gate.findings import FindingTally, reasons, rejected
 from merestone.geometry import kernel
 from merestone.identity import key as keys
@@ -118,6 +119,8 @@ def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> R
         newest = _newest(newest, one.batch, prepared.contract.freshness_from)
         if one.null_keys.any():
             null_rows.append(number[one.null_keys])
+            # Rows without a key go no further, so that what their geometry lacks is said here.
+            tally.add(_of_rows(presence(prepared.contract, one.scan), one.null_keys), rows=number)
         keyed = np.flatnonzero(~one.null_keys)
         partition = partitions_of(partitions, one.values) if one.values is not None else None
         hit = probe.batch(one.hashes[keyed], one.source[keyed], partition[keyed] if partition is not None else None, one.faulty[keyed])
@@ -138,6 +141,11 @@ def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> R
     findings.append(_dropped(prepared, dropped_z, dropped_m))
     return Received(rows, probe.unchanged, probe.removed(), candidates, tally, tuple(each for each in findings if each is not None), str(total),
                     rejects, newest)
+
+
+def _of_rows(faults: list[RowFaults], rows: npt.NDArray[np.bool_]) -> list[RowFaults]:
+    """The faults of some rows of a batch."""
+    return [replace(each, rows=each.rows[rows[each.rows]], observed=each.observed.filter(pa.array(rows[each.rows]))) for each in faults]
 
 
 def _numbered(prepared: Prepared) -> Iterator[tuple[int, Any]]:
