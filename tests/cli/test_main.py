@@ -15,6 +15,7 @@ FIXED = {
     "init": {"--layer", "--key", "--previous", "--owner", "--out"},
     "publish": {"--source", "--confirm", "--run-id", "--dry-run", "--json"},
     "check": {"--contract", "--layer", "--source", "--json"},
+    "diff": {"--key", "--contract", "--precision", "--ignore", "--json", "--keys", "--html", "--out"},
     "read": {"--bbox", "--columns", "--out", "--json"},
     "files": {"--as", "--json"},
     "changes": {"--from", "--to", "--html", "--out", "--json"},
@@ -31,7 +32,7 @@ FIXED = {
     "lineage check-partitions": {"--root", "--require-epsg-target"},
 }
 LATER_NAMES = {
-    "diff", "apply", "reclaim", "drift", "resort", "export", "diagnose", "audit", "serve", "contract export", "contract docs",
+    "apply", "reclaim", "drift", "resort", "export", "diagnose", "audit", "serve", "contract export", "contract docs",
     "contract diff",
     "contract infer", "contract import", "contract publish", "contract list", "contract pin", "contract notices", "contract deprecate",
     "lineage scorecard", "lineage history", "lineage rejects", "lineage runs", "lineage query", "lineage ingest", "lineage iso19115",

@@ -38,7 +38,8 @@ def test_every_command_prints_the_names_that_are_documented(published, merestone
     file, root = published.file, published.url / "_lineage"
     (tmp_path / "schema.yaml").write_text("schema_version: 1.3.0\n")
     calls = {
-        "init": [published.first, "--out", tmp_path / "drafts"], "publish": [file], "check": [file], "read": [file], "files": [file],
+        "init": [published.first, "--out", tmp_path / "drafts"], "publish": [file], "check": [file],
+        "diff": [published.first, published.second], "read": [file], "files": [file],
         "changes": [file], "log": [file], "status": [file], "verify": [file], "rollback": [file, "--to", "1", "--reason", "test"],
         "contract lint": [published.contract], "contract schema": [], "contract show": [file], "lineage summary": [file],
         "lineage why": [file, "p1"], "lineage validate-schema": [tmp_path / "schema.yaml"], "lineage check-partitions": ["--root", root],

@@ -21,6 +21,7 @@ COMMANDS = {
     "init": Lazy("merestone.cli.init", "init", "Draft a contract and a publication file from a delivery."),
     "publish": Lazy("merestone.cli.publish", "publish", "Publish a delivery: only what changed is written anew."),
     "check": Lazy("merestone.cli.publish", "check", "Check a delivery against its contract; publish nothing."),
+    "diff": Lazy("merestone.cli.diff", "diff", "Compare two files or dataset versions; publish nothing."),
     "read": Lazy("merestone.cli.dataset", "read", "Read features of a version, or write them to a file."),
     "files": Lazy("merestone.cli.dataset", "files", "List the live files of a version, or a view of them for DuckDB or GDAL."),
     "changes": Lazy("merestone.cli.changes", "changes", "Show what changed between two versions."),
@@ -33,7 +34,6 @@ COMMANDS = {
 }
 
 LATER = {
-    "diff": "`merestone changes DATASET --from 1 --to 2` compares two published versions",
     "apply": "`merestone changes DATASET --out FILE` writes the change",
     "reclaim": "`merestone status DATASET` shows what old versions hold",
     "drift": "",

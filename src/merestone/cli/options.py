@@ -30,6 +30,11 @@ def whole_dataset(command: Command) -> Command:
     return click.argument("dataset", metavar="DATASET")(command)
 
 
+def names(text: str | None) -> tuple[str, ...]:
+    """The names in "A,B", each once."""
+    return tuple(dict.fromkeys(each.strip() for each in text.split(",") if each.strip())) if text is not None else ()
+
+
 def later(name: str, instead: str = "") -> Callable[[Command], Command]:
     """An option of a later version: refused by name, and not listed."""
 

@@ -92,7 +92,11 @@ class PublishResult:
 
 @dataclass(frozen=True, slots=True)
 class DiffResult:
-    """The end of `diff`: `keys` holds the keys of each class and label, as text, where they were asked for."""
+    """The end of `diff` and `changes`.
+
+    `keys` holds the keys of each class and label, as text, where they were asked for. `notes` are the terms of the comparison, in words.
+    `refused`: the two cannot be compared, the findings say why.
+    """
 
     before: str
     after: str
@@ -103,6 +107,8 @@ class DiffResult:
     refreshed: int = 0
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

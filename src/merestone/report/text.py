@@ -30,8 +30,12 @@ def publish(result: PublishResult) -> str:
 
 def diff(result: DiffResult) -> str:
     """The end of `diff` in words."""
+    if result.refused:
+        head = _title(f"{result.before} and {result.after} cannot be compared.", result.seconds)
+        return "\n".join([head, *_findings(result.findings), *(_row("note", visible(each)) for each in result.notes)])
     title = f"{result.before} to {result.after}: {_classes(result.delta) or 'no change'}, {count(result.unchanged)} unchanged"
     lines = [_title(title, result.seconds), *_details(result.delta, result.changed, result.refreshed), *_findings(result.findings)]
+    lines += [_row("note", visible(each)) for each in result.notes]
     if result.keys is not None:
         for name, keys in result.keys.items():
             if keys:

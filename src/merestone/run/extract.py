@@ -90,6 +90,11 @@ def changes_file(version: Version, change: Changes, path: str) -> None:
         writer(version, table, place)
 
 
+def check_changes_path(path: str) -> None:
+    """Refuse a file name that no change can be written to, before anything is read. Raises UsageError."""
+    _writer(path, _CHANGES_WRITERS)
+
+
 def changes_table(version: Version, change: Changes) -> Any:
     """A change as one table, one row per touched key, ordered by key bytes.
 

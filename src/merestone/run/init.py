@@ -88,16 +88,16 @@ def init(source_path: str, *, layer: str | None = None, key: Sequence[str] = (),
             raise UsageError(f"{path} is there already; nothing is overwritten", field=str(path),
                              hint="move it away, or name another folder with --out")
 
-    inferred = _infer(source, key)
+    inferred = infer(source, key)
     if not inferred.rows or not inferred.columns:
         raise UsageError(f"{delivery.path} has no {'rows' if inferred.columns else 'attribute columns'}, so that nothing can be drafted",
                          field=delivery.path, hint="name a delivery with features and a column that identifies them")
     older = None if previous is None else open_source(SourceSpec(os.path.abspath(previous), layer))  # noqa: PTH100 - as above
-    before = None if older is None else _infer(older, key)
+    before = None if older is None else infer(older, key)
     if before is not None:
         inferred = with_previous(inferred, before)
     notes: list[str] = []
-    drift, columns = _settle_key(source, older, inferred, before, key, notes)
+    drift, columns = settle_key(source, older, inferred, before, key, notes)
 
     facts, asserted = _facts(name, source_path, delivery, inferred, columns, drift, owner, notes)
     contract_text = draft_contract(facts)
@@ -126,7 +126,8 @@ def init(source_path: str, *, layer: str | None = None, key: Sequence[str] = (),
 # --- the delivery ----------------------------------------------------------------------------------------------------------------------
 
 
-def _infer(source: Source, key: Sequence[str]) -> Inferred:
+def infer(source: Source, key: Sequence[str]) -> Inferred:
+    """What the rows of a delivery say; columns named as key are followed to the end."""
     inference = Inference(source.delivery, asked=key)
     for batch in source.batches():
         inference.add(batch)
@@ -154,9 +155,13 @@ def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -
 # --- the key ---------------------------------------------------------------------------------------------------------------------------
 
 
-def _settle_key(source: Source, older: Source | None, inferred: Inferred, before: Inferred | None, asked: Sequence[str],
-                notes: list[str]) -> tuple[Drift | None, tuple[str, ...]]:
-    """The key columns, why those, and what the previous delivery says under them."""
+def settle_key(source: Source, older: Source | None, inferred: Inferred, before: Inferred | None, asked: Sequence[str],
+               notes: list[str]) -> tuple[Drift | None, tuple[str, ...]]:
+    """The key columns, why those (into `notes`), and what the previous delivery says under them.
+
+    Raises:
+        UsageError: a column that was asked for is not there, or no column can be the key.
+    """
     candidates = [each for each in inferred.keys if not each.why_not]
     by_name = {each.name: each for each in inferred.keys}
     if asked:
@@ -214,10 +219,10 @@ def _facts(name: str, source_path: str, delivery: Delivery, inferred: Inferred, 
     geometry = inferred.geometry
     if delivery.geometry is None or geometry is None:
         raise UsageError(f"{delivery.path} has no geometry column", field="geometry", hint="name a spatial file, or the layer with --layer")
-    epsg, asserted = _epsg(delivery.geometry, geometry.bounds, delivery.path)
+    epsg, asserted = epsg_of(delivery.geometry, geometry.bounds, delivery.path)
     if asserted is not None:
         notes.append(f"the file states no CRS ({delivery.geometry.note}); {asserted} fits the coordinates and is asserted, to be confirmed")
-    precision, why = _precision(epsg, geometry.decimals, geometry.ordinates)
+    precision, why = precision_of(epsg, geometry.decimals, geometry.ordinates)
     volatile = dict(drift.changed) if drift is not None else {}
     fields = []
     for each in inferred.columns:
@@ -232,7 +237,7 @@ def _facts(name: str, source_path: str, delivery: Delivery, inferred: Inferred, 
             notes.append(f"volatile: {each.name} differs for {volatile[each.name]:,} of {drift.compared:,} features, most columns do not")
         fields.append(FieldFacts(each.name, kind, nullable=not is_key, volatile=moves, note=note))
     for other in delivery.other_geometries:
-        code, _ = _epsg(other, (math.nan,) * 4, delivery.path)
+        code, _ = epsg_of(other, (math.nan,) * 4, delivery.path)
         fields.append(FieldFacts(other.name, FieldType("geometry"), crs_epsg=code,
                                  coordinate_precision=possible_precision(code, _USUAL[_geographic(code)]),
                                  note=Note("precision is a guess", confirm=True)))
@@ -254,7 +259,7 @@ def _facts(name: str, source_path: str, delivery: Delivery, inferred: Inferred, 
     ), asserted
 
 
-def _epsg(column: GeometryColumn, bounds: tuple[float, ...], path: str) -> tuple[int, str | None]:
+def epsg_of(column: GeometryColumn, bounds: tuple[float, ...], path: str) -> tuple[int, str | None]:
     """The EPSG code of a geometry column, and the CRS to assert where the file states none."""
     if column.crs is None:
         inside = bounds[0] >= -180 and bounds[1] >= -90 and bounds[2] <= 180 and bounds[3] <= 90
@@ -270,7 +275,8 @@ def _epsg(column: GeometryColumn, bounds: tuple[float, ...], path: str) -> tuple
     return int(code), None
 
 
-def _precision(epsg: int, measured: int, ordinates: int) -> tuple[int, str]:
+def precision_of(epsg: int, measured: int, ordinates: int) -> tuple[int, str]:
+    """The decimals to draft for coordinates whose decimals were measured, and why."""
     degrees = _geographic(epsg)
     usual = _USUAL[degrees]
     if measured > _FINEST[degrees]:

@@ -75,7 +75,7 @@ def _publish(run: Run) -> PublishResult:
 
     with run.stage("pass 2"):
         candidates = received.candidates
-        before = _before(run, known, candidates.slot)
+        before = published_before(run, known, candidates.slot)
         processed = process(terms, candidates, before, run.folder, workers=workers, events=lambda *told: _tell(run, *told))
         run.rejects += processed.rejects
     findings += [*received.tally.findings(), *processed.tally.findings()]
@@ -107,7 +107,7 @@ def _service(run: Run) -> list[Finding]:
     return [each for each in found if each is not None]
 
 
-def _before(run: Run, known: Known, slot: npt.NDArray[np.int32]) -> Before:
+def published_before(run: Run, known: Known, slot: npt.NDArray[np.int32]) -> Before:
     """The index rows of the candidates that were published before."""
     n = len(slot)
     if not len(known):  # a first publish: nothing was there, and nothing is kept of it

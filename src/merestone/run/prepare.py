@@ -51,7 +51,8 @@ class Prepared:
     in the contract's CRS (degrees), None for projected ones. crs: "EPSG:<code>" of the contract. metres: metres in one unit of it.
     stored_layout digests what is stored, source_layout what is delivered, old_layout what is stored in the domain of the last version
     (None where the domains are the same). short_cut: same bytes, same verdict. remeasured: derived measures are agreed
-    anew, so that every stored row gets them. unreadable: rows cannot be processed at all.
+    anew, so that every stored row gets them. unreadable: rows cannot be processed at all. judged: rows have to keep the contract's rules
+    (a comparison only reads in its types and on its grid).
     """
 
     publication: Publication
@@ -86,6 +87,7 @@ class Prepared:
     metres: float
     geographic: bool
     limits: tuple[float, float, float, float] | None
+    judged: bool = True
 
     @property
     def spool_schema(self) -> Any:
@@ -162,8 +164,8 @@ class Prepared:
 _UNFIT = 1 | 2 | 4  # collapsed, unreadable, bad ordinate
 
 
-def prepare(publication: Publication, head: Current | None) -> Prepared:
-    """Settle everything that needs no row.
+def prepare(publication: Publication, head: Current | None, source: Source | None = None) -> Prepared:
+    """Settle everything that needs no row; `source` is a reader in place of the publication's.
 
     Raises:
         UsageError: the contract is missing or broken, or does not follow from the published one.
@@ -172,7 +174,7 @@ def prepare(publication: Publication, head: Current | None) -> Prepared:
     """
     contract = read_contract(publication.contract)
     new_contract = _follows(contract, publication, head)
-    source = open_source(publication.source)
+    source = source or open_source(publication.source)
     delivery = source.delivery
     rule = publication.partition
     key_columns = publication.key.columns

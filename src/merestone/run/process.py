@@ -153,8 +153,11 @@ def _process(
     batch = with_derived(batch, contract, prepared.geometry)
     stored_scan = kernel.scan(stored)
     skip = failed | rejected(snap_faults, n)
-    row_faults = gate_feature.check_rows(batch, contract, delivered=delivered_scan, stored=stored_scan, canonical=stored, limits=prepared.limits,
-                                         skip=skip, miscast=_miscast(candidates, here))
+    if prepared.judged:
+        row_faults = gate_feature.check_rows(batch, contract, delivered=delivered_scan, stored=stored_scan, canonical=stored,
+                                             limits=prepared.limits, skip=skip, miscast=_miscast(candidates, here))
+    else:  # what is only compared need not be good, but its coordinates must be numbers
+        row_faults = gate_feature.ordinates(contract, delivered_scan, stored_scan, None, ~skip)
     steps.append(gate_feature.steps(row_faults, n, crs=prepared.crs))
     faults = [*transform_faults, *snap_faults, *other_faults, *row_faults]
     digest = source if source is not None else halves(digest_batch(batch, prepared.stored_layout, prepared.geometry))

@@ -1,0 +1,63 @@
+"""The command `diff`.
+
+Not here: the comparison (`run.diff`), the map page (`report.map`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from merestone.cli import edge, options
+from merestone.errors import EXIT_DONE, EXIT_REFUSED
+from merestone.report import jsonout, text
+from merestone.report.map import page
+from merestone.run import extract
+from merestone.run.agreed import Wishes
+from merestone.run.diff import compared
+
+
+@click.command()
+@click.argument("older", metavar="A")
+@click.argument("newer", metavar="B")
+@click.option("--key", metavar="COLUMNS", help="The column that names a feature, or several with commas; found by default.")
+@click.option("--contract", metavar="FILE", help="Compare under a contract: its types, grid, key, and what it calls volatile.")
+@click.option("--precision", type=click.IntRange(min=0, max=15), metavar="N", help="Decimals of the coordinates; measured by default.")
+@click.option("--ignore", metavar="COLUMNS", help="Columns that do not count, with commas.")
+@click.option("--layer", metavar="NAME", help="The layer, for files that have several.")
+@click.option("--keys", is_flag=True, help="List the keys of each class.")
+@click.option("--html", metavar="FILE", help="Write a page with a map of before and after; it needs no network.")
+@click.option("--out", metavar="FILE",
+              help="Write every change with its rows before and after: .parquet, .geojsons (text sequence), .geojsonl.")
+@options.as_json
+def diff(
+    older: str, newer: str, key: str | None, contract: str | None, precision: int | None, ignore: str | None, layer: str | None, keys: bool,
+    html: str | None, out: str | None, as_json: bool,
+) -> int:
+    """Compare two files or dataset versions; publish nothing.
+
+    A and B are files in any format that can be delivered, or versions of a dataset (parcels.yaml@1, folder@2), mixed as you like.
+    Without a contract the key and the grid are found in the data, and what was assumed is said. B is brought into the CRS of A.
+    Exit 1 where the two cannot be compared: a key that is null or not unique, a CRS that is not known.
+    """
+    if out is not None:
+        extract.check_changes_path(out)
+    wishes = Wishes(options.names(key), contract, precision, options.names(ignore))
+    with compared(older, newer, wishes, layer=layer, with_keys=keys) as found:
+        result = found.result
+        value: dict[str, Any] = {"status": "refused" if result.refused else "compared", "before": result.before, "after": result.after,
+                                 **jsonout.diff(result), "notes": list(result.notes), "html": None, "out": None}
+        if not result.refused:
+            value |= {"html": html, "out": out}
+            if out is not None:
+                found.write(out)
+            drawn = found.page() if html is not None else None
+            if html is not None and drawn is not None:
+                shown = page(drawn)
+                with extract.written_whole(html) as place:
+                    Path(place).write_text(shown, encoding="utf-8")
+    written = "".join(f"\n  written    {each}" for each in (value["html"], value["out"]) if each is not None)
+    edge.answer(value, text.diff(result) + written, as_json=as_json)
+    return EXIT_REFUSED if result.refused else EXIT_DONE
