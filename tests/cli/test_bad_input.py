@@ -355,3 +355,78 @@ def test_an_attempt_of_a_known_run_that_fails_before_a_row_is_read_is_on_record(
     assert merestone("publish", standing.file, "--run-id", "night-1").code == 0
     fails(standing, merestone, [standing.file, "--source", missing(tmp_path), "--run-id", "night-1"], 3, "nowhere.gpkg")
     fails(standing, merestone, [standing.file, "--source", without_key(tmp_path), "--run-id", "night-1"], 1, "pid", record="refused")
+
+
+# --- Ctrl-C -----------------------------------------------------------------------------------------------------------------------------
+
+STEPS = [f"{what}.{when}" for what in ("intent", "data", "changes", "lineage", "manifest", "pointer", "record") for when in ("before", "after")]
+PUBLISHED = STEPS.index("pointer.after")
+ORPHANED = ("manifest.after", "pointer.before")  # a manifest stands there that nobody names: its number is not used again
+
+
+def night_after(product, merestone, at):
+    """The next run over what a run left that was stopped at a step: it ends at the second night, and each attempt has a true record."""
+    done = STEPS.index(at) >= PUBLISHED
+    again = merestone("publish", product.file, "--source", product.second, "--json")
+    assert (again.code, again.doc["version"], again.doc["status"]) == (0, 3 if at in ORPHANED else 2, "unchanged" if done else "published")
+    wanted = ["published", "unchanged"] if done else ["failed", "published"]
+    if at == "intent.after":
+        wanted = ["abandoned", *wanted]  # stopped with its intent written and nobody to hold it; the failure is told by another attempt
+    assert sorted(each["status"] for each in product.records()[1:]) == wanted
+    assert not list(product.url.glob("_intents/*"))
+    assert merestone("verify", product.file).code == 0
+
+
+def once(at, fault):
+    """A step hook that raises a fault at one step, once."""
+    faults = {at: fault}
+
+    def step(name):
+        if name in faults:
+            raise faults.pop(name)
+
+    return lambda: step
+
+
+@pytest.mark.parametrize("at", STEPS)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_ctrl_c_at_any_step_tells_which_version_is_current_and_leaves_a_true_record(at, as_json, standing, merestone, monkeypatch):
+    before = kept(standing)
+    with monkeypatch.context() as patch:
+        patch.setattr(environment, "fault_step", once(at, KeyboardInterrupt()))
+        ended = merestone("publish", standing.file, "--source", standing.second, *(["--json"] if as_json else []))
+    done = STEPS.index(at) >= PUBLISHED
+    said = "interrupted, but v2 became current before that" if done else "interrupted; v1 stays current; nothing published"
+    assert (ended.code, ended.err) == (130, f"merestone: {said}\n")
+    assert not as_json or (ended.doc["status"], ended.doc["error"]["kind"]) == ("error", "interrupted")
+    assert standing.version == (2 if done else 1)
+    assert {name: standing.everything().get(name) for name in before if not done or name != "_current.json"} == {
+        name: sum_ for name, sum_ in before.items() if not done or name != "_current.json"}
+    assert merestone("verify", standing.file).code == 0
+    night_after(standing, merestone, at)
+    assert done or [each["error"]["kind"] for each in standing.records() if each["status"] == "failed"] == ["interrupted"]
+
+
+@pytest.mark.parametrize("at", STEPS[1:])
+def test_a_disk_that_fills_up_at_any_step_is_told_for_what_it_is(at, standing, merestone, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(environment, "fault_step", once(at, StoreError("the disk is full", field="x", hint="free space")))
+        ended = merestone("publish", standing.file, "--source", standing.second, "--json")
+    done = STEPS.index(at) >= PUBLISHED
+    assert (ended.code, ended.doc["error"]["kind"], standing.version) == (4, "store", 2 if done else 1)
+    assert ended.doc["error"]["message"] == ("v2 is published, but its run could not be closed: " if done else "") + "the disk is full"
+    night_after(standing, merestone, at)
+
+
+@pytest.mark.parametrize("at", [each for each in STEPS if not each.startswith(("data", "lineage"))])
+def test_ctrl_c_at_any_step_of_a_roll_back(at, published, merestone, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(environment, "fault_step", once(at, KeyboardInterrupt()))
+        ended = merestone("rollback", published.file, "--to", "1", "--reason", "wrong export")
+    done = STEPS.index(at) >= PUBLISHED
+    assert (ended.code, published.version) == (130, 3 if done else 2)
+    assert ("v3 became current" if done else "v2 stays current") in ended.err
+    again = merestone("rollback", published.file, "--to", "1", "--reason", "wrong export", "--json")
+    assert (again.code, again.doc["version"]) == (0, 4 if done or at in ORPHANED else 3)
+    assert "failed" not in [each["status"] for each in published.records()] or not done
+    assert merestone("verify", published.file).code == 0

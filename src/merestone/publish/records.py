@@ -128,7 +128,7 @@ def write_up_abandoned(store: Store, *, now: str, by: str) -> list[RunRecord]:
     written = []
     for intent in dead:
         if store.size(record_name(intent.run_id, intent.attempt)) is None:
-            record = _write_up(intent, _version_of(store, intent, head), head, now, by)
+            record = _write_up(intent, _version_in(store, intent, head), head, now, by)
             try:
                 write_record(store, record)
             except ConflictError:
@@ -139,7 +139,16 @@ def write_up_abandoned(store: Store, *, now: str, by: str) -> list[RunRecord]:
     return written
 
 
-def _version_of(store: Store, intent: Intent, head: Current | None) -> Manifest | None:
+def version_of(store: Store, intent: Intent) -> Manifest | None:
+    """The version that an attempt published, None where it published none.
+
+    Raises:
+        CorruptError: what is current cannot be read.
+    """
+    return _version_in(store, intent, current(store))
+
+
+def _version_in(store: Store, intent: Intent, head: Current | None) -> Manifest | None:
     """The version that an attempt published, looked for back to what it saw when it began."""
     if head is None:
         return None

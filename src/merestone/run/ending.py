@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from merestone.change import guards
 from merestone.dataset.record import RunRecord, Status, read_records
-from merestone.errors import InternalError, MerestoneError, UsageError
+from merestone.errors import InternalError, MerestoneError, StoreError, UsageError
 from merestone.lineage.store import SealedRun
 from merestone.outcome import Finding
 from merestone.publish.files import write_table
+from merestone.publish.records import version_of
 from merestone.report.result import PublishResult
 from merestone.run import environment
 from merestone.run.state import Run, begin_attempt
@@ -106,7 +107,12 @@ def seal(run: Run) -> SealedRun | None:
 
 
 def failed(run: Run, fault: BaseException) -> None:
-    """Leave a record of an attempt that failed; where even that cannot be written, the first fault stays the one to tell."""
+    """Leave a record of an attempt that failed; where even that cannot be written, the first fault stays the one to tell.
+
+    Raises:
+        StoreError: the fault came after the version had become current. Nothing is on record as failed then: the next run writes up that it
+            was published.
+    """
     error: dict[str, Any] = {"kind": "internal", "message": repr(fault), "field": None, "hint": "please report this, with the run record"}
     if isinstance(fault, KeyboardInterrupt):
         error = {"kind": "interrupted", "message": "interrupted by the user", "field": None, "hint": "run the command again"}
@@ -117,11 +123,18 @@ def failed(run: Run, fault: BaseException) -> None:
             begin_attempt(run, None, own_id=not (isinstance(fault, UsageError) and fault.field == "--run-id"))
         if run.attempt is None:
             return  # a dry run
-        run.attempt.finish(RunRecord(
-            run_id=run.attempt.run_id, attempt=run.attempt.number, status="failed", name=run.publication.name,
-            started_utc=environment.stamp(run.started), ended_utc=environment.stamp(environment.now()), parent_version=run.parent_version,
-            version=run.parent_version, error=error, delivery=_delivered(run), settings=run.publication.to_json(), stages=run.stages,
-            tool=environment.tools(),
-        ))
+        made = version_of(run.store, run.attempt.intent)
+        if made is None:
+            run.attempt.finish(RunRecord(
+                run_id=run.attempt.run_id, attempt=run.attempt.number, status="failed", name=run.publication.name,
+                started_utc=environment.stamp(run.started), ended_utc=environment.stamp(environment.now()), parent_version=run.parent_version,
+                version=run.parent_version, error=error, delivery=_delivered(run), settings=run.publication.to_json(), stages=run.stages,
+                tool=environment.tools(),
+            ))
+            return
     except MerestoneError as second:
         fault.add_note(f"no run record could be written: {second.message}")
+        return
+    if isinstance(fault, StoreError):
+        raise StoreError(f"v{made.version} is published, but its run could not be closed: {fault.message}", field=fault.field,
+                         hint="nothing is lost: the next publish writes what the record lacks") from fault

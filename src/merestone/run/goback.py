@@ -9,7 +9,7 @@ from merestone.dataset.record import RunRecord
 from merestone.dataset.version import Dataset
 from merestone.errors import MerestoneError, UnknownOutcomeError, UsageError
 from merestone.publish.commit import Attempt, begin
-from merestone.publish.records import write_up_abandoned
+from merestone.publish.records import version_of, write_up_abandoned
 from merestone.publish.rollback import RolledBack, rollback
 from merestone.run import environment
 from merestone.run.state import derive_run_id
@@ -37,7 +37,6 @@ def go_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
     write_up_abandoned(store, now=environment.stamp(environment.now()), by=run_id)
     attempt = begin(store, run_id=run_id, nonce=environment.nonce(), name=head.manifest.name, started_utc=environment.stamp(started),
                     parent=head, step=environment.fault_step())
-    done: RolledBack | None = None
     try:
         done = rollback(attempt, head, to=to, reason=reason.strip(), now=environment.stamp(started))
         made = done.committed.manifest
@@ -52,8 +51,6 @@ def go_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
     except UnknownOutcomeError:
         raise  # no record: the next run writes up what became of it
     except (MerestoneError, KeyboardInterrupt) as fault:
-        if done is not None:
-            raise  # the version is there, only its record is not: the next run writes it up
         _record_failure(attempt, head.manifest.name, head.manifest.version, environment.stamp(started), fault)
         raise
     finally:
@@ -62,13 +59,17 @@ def go_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
 
 
 def _record_failure(attempt: Attempt, name: str, version: int, started: str, fault: BaseException) -> None:
-    """Leave a record of an attempt that failed; where even that fails, the first fault is the one to tell."""
+    """Leave a record of an attempt that failed; where even that fails, the first fault is the one to tell.
+
+    Where the version is there and only its record is not, the next run writes it up as what it is.
+    """
     error = fault.to_json() if isinstance(fault, MerestoneError) else {"kind": "interrupted", "message": "interrupted", "field": None,
                                                                       "hint": None}
     try:
-        attempt.finish(RunRecord(
-            run_id=attempt.run_id, attempt=attempt.number, status="failed", name=name, started_utc=started,
-            ended_utc=environment.stamp(environment.now()), parent_version=version, version=version, error=error, tool=environment.tools(),
-        ))
+        if version_of(attempt.store, attempt.intent) is None:
+            attempt.finish(RunRecord(
+                run_id=attempt.run_id, attempt=attempt.number, status="failed", name=name, started_utc=started,
+                ended_utc=environment.stamp(environment.now()), parent_version=version, version=version, error=error, tool=environment.tools(),
+            ))
     except MerestoneError as second:
         fault.add_note(f"no run record could be written either: {second.message}")
