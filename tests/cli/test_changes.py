@@ -5,7 +5,7 @@ import re
 
 import geopandas as gpd
 import pytest
-from shapely import Point, from_geojson
+from shapely import Point, box, from_geojson
 
 CHANGED = {"p3", "p5"}
 
@@ -93,3 +93,46 @@ def test_a_page_that_cannot_be_written_is_a_store_fault(published, merestone, tm
 def test_a_version_of_the_address_belongs_to_from_and_to(published, merestone):
     ended = merestone("changes", f"{published.file}@1", "--json")
     assert (ended.code, ended.doc["error"]["hint"]) == (2, "leave out @1")
+
+
+def classes(ended):
+    return {name: set(each) for name, each in ended.doc["keys"].items() if each}
+
+
+def test_a_filtered_feed_tells_what_crosses_its_edge(published, merestone, tmp_path):
+    # p5 moves from (5.05, 52) to (5.1, 52.5); p3 has another owner, p7 is gone, p99 is new at (5, 52).
+    ended = merestone("changes", published.file, "--bbox", "5.02,51,5.06,52.2", "--keys", "--json")
+    assert classes(ended) == {"changed": {"p3"}, "removed": {"p5"}}
+    assert ended.doc["unchanged"] == 3  # p2, p4 and p6
+    assert classes(merestone("changes", published.file, "--bbox", "5.09,52.4,6,53", "--keys", "--json")) == {"added": {"p5"}}
+    area = tmp_path / "area.geojson"
+    gpd.GeoDataFrame(geometry=[box(5.09, 52.4, 6, 53)], crs=4326).to_file(area, engine="pyogrio")
+    assert classes(merestone("changes", published.file, "--polygon", area, "--keys", "--json")) == {"added": {"p5"}}
+    metres = tmp_path / "area.gpkg"
+    gpd.GeoDataFrame(geometry=[box(5.09, 52.4, 6, 53)], crs=4326).to_crs(32631).to_file(metres, engine="pyogrio")
+    assert classes(merestone("changes", published.file, "--polygon", metres, "--keys", "--json")) == {"added": {"p5"}}
+    assert classes(merestone("changes", published.file, "--where", "owner = 'b'", "--keys", "--json")) == {"added": {"p3"}}
+    assert classes(merestone("changes", published.file, "--where", "owner = 'a' and rank <= 7", "--keys", "--json")) == {
+        "removed": {"p3", "p7"}, "changed": {"p5"}}
+
+
+def test_a_filtered_feed_is_written_and_drawn(published, merestone, tmp_path):
+    out, page = tmp_path / "feed.parquet", tmp_path / "feed.html"
+    assert merestone("changes", published.file, "--where", "owner = 'b'", "--out", out, "--html", page).code == 0
+    feed = gpd.read_parquet(out).set_index("feature_id")
+    assert dict(feed["class"]) == {"p3": "added"}
+    assert (feed.loc["p3", "before"], feed.loc["p3", "after"]["owner"]) == (None, "b")
+    assert '"kind":"added"' in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("arguments", [["--bbox", "1,2,3"], ["--where", "owner"], ["--where", "nothing = 1"], ["--where", "owner = 1"]])
+def test_a_filter_that_is_none_is_wrong_usage(arguments, published, merestone):
+    ended = merestone("changes", published.file, *arguments, "--json")
+    assert (ended.code, ended.doc["error"]["field"].strip("-")) == (2, arguments[0].strip("-"))
+
+
+def test_an_area_that_is_none_is_told(published, merestone, tmp_path):
+    points = tmp_path / "points.geojson"
+    gpd.GeoDataFrame(geometry=[Point(5, 52)], crs=4326).to_file(points, engine="pyogrio")
+    assert merestone("changes", published.file, "--polygon", points, "--json").code == 2
+    assert merestone("changes", published.file, "--polygon", tmp_path / "nothing.gpkg", "--json").code == 3

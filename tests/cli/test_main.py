@@ -18,7 +18,7 @@ FIXED = {
     "diff": {"--key", "--contract", "--precision", "--ignore", "--json", "--keys", "--html", "--out"},
     "read": {"--bbox", "--columns", "--out", "--json"},
     "files": {"--as", "--json"},
-    "changes": {"--from", "--to", "--html", "--out", "--json"},
+    "changes": {"--from", "--to", "--html", "--out", "--json", "--bbox", "--polygon", "--where"},
     "log": {"--json"},
     "status": {"--json"},
     "rollback": {"--to", "--reason", "--json"},

@@ -14,7 +14,7 @@ from merestone.cli import edge, options, words
 from merestone.errors import EXIT_DONE
 from merestone.report import jsonout, text
 from merestone.report.map import page
-from merestone.run import browse, extract, show
+from merestone.run import browse, extract, filtered, show
 
 
 @click.command()
@@ -25,19 +25,28 @@ from merestone.run import browse, extract, show
 @click.option("--html", metavar="FILE", help="Write a page with a map of before and after; it needs no network.")
 @click.option("--out", metavar="FILE",
               help="Write every change with its rows before and after: .parquet, .geojsons (text sequence), .geojsonl.")
+@click.option("--bbox", metavar="X,Y,X,Y", help="Only features whose box meets this one; in the CRS of the dataset, minimum first.")
+@click.option("--polygon", metavar="FILE", help="Only features that meet the polygons of this file, in any CRS.")
+@click.option("--where", metavar="CONDITIONS", help="Only features for which these hold: owner = 'Smith' and rank >= 3 and closed is null.")
 @click.option("--keys", is_flag=True, help="List the keys of each class.")
 @click.option("--attribution", metavar="TEXT", default="", help="Whose data this is, for the page.")
 @options.as_json
 def changes(
-    dataset: str, start: int | None, end: int | None, html: str | None, out: str | None, keys: bool, attribution: str, as_json: bool
+    dataset: str, start: int | None, end: int | None, html: str | None, out: str | None, bbox: str | None, polygon: str | None,
+    where: str | None, keys: bool, attribution: str, as_json: bool,
 ) -> int:
     """Show what changed between two versions; by default in the last step.
 
     Classes are added, changed, removed and moved (same content, other partition). Several steps are folded: a feature that comes back to
-    what it was is not told.
+    what it was is not told. With --bbox, --polygon or --where the feed is that of one who sees only those features: what moves out of the
+    filter is removed, what moves into it is added.
     """
     opened = browse.whole(dataset)
-    change, result = show.changes(opened, start, end, with_rows=out is not None, with_keys=keys)
+    wanted = filtered.filter_of(opened.version(end), bbox=options.box(bbox), polygon=polygon, where=where)
+    if wanted:
+        change, result = filtered.changes(opened, start, end, wanted, with_keys=keys)
+    else:
+        change, result = show.changes(opened, start, end, with_rows=out is not None, with_keys=keys)
     value: dict[str, Any] = {"name": opened.manifest(change.to_version).name, "from": change.from_version, "to": change.to_version,
                              **jsonout.diff(result), "html": html, "out": out}
     if out is not None:

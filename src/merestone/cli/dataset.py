@@ -16,8 +16,8 @@ import click
 from merestone.cli import edge, options, words
 from merestone.dataset import log as logs
 from merestone.dataset import views
-from merestone.dataset.version import Box, Version, check_box
-from merestone.errors import EXIT_DONE, CorruptError, UsageError
+from merestone.dataset.version import Version
+from merestone.errors import EXIT_DONE, CorruptError
 from merestone.publish.verify import verify as prove
 from merestone.run import browse, extract
 from merestone.run.goback import go_back
@@ -39,7 +39,7 @@ def read(dataset: str, bbox: str | None, columns: str | None, out: str | None, a
     with --json as one GeoJSON FeatureCollection. With --out, --json tells what was written. Coordinates are in the CRS of the dataset.
     """
     version = browse.version_at(dataset)
-    box = _box(bbox)
+    box = options.box(bbox)
     names = _names(columns, version.columns.geometry)
     about = {"name": version.manifest.name, "version": version.number, "crs": f"EPSG:{version.columns.epsg}"}
     if out is not None:
@@ -88,15 +88,6 @@ def _names(text: str | None, geometry: str) -> list[str] | None:
         return None
     names = list(dict.fromkeys(each.strip() for each in text.split(",")))
     return names if geometry in names else [*names, geometry]
-
-
-def _box(text: str | None) -> Box | None:
-    if text is None:
-        return None
-    try:
-        return check_box([float(each) for each in text.split(",")])
-    except ValueError:
-        raise UsageError(f"--bbox {text} is no box", field="--bbox", hint="give xmin,ymin,xmax,ymax in the CRS of the dataset") from None
 
 
 @click.command()

@@ -11,6 +11,8 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from merestone.cli.family import refuse
+from merestone.dataset.version import Box, check_box
+from merestone.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -33,6 +35,16 @@ def whole_dataset(command: Command) -> Command:
 def names(text: str | None) -> tuple[str, ...]:
     """The names in "A,B", each once."""
     return tuple(dict.fromkeys(each.strip() for each in text.split(",") if each.strip())) if text is not None else ()
+
+
+def box(text: str | None) -> Box | None:
+    """The box in "xmin,ymin,xmax,ymax". Raises UsageError where it is none."""
+    if text is None:
+        return None
+    try:
+        return check_box([float(each) for each in text.split(",")])
+    except ValueError:
+        raise UsageError(f"--bbox {text} is no box", field="--bbox", hint="give xmin,ymin,xmax,ymax in the CRS of the dataset") from None
 
 
 def later(name: str, instead: str = "") -> Callable[[Command], Command]:

@@ -107,6 +107,12 @@ def backwards(change: Changes) -> Changes:
     return Changes(change.to_version, change.from_version, table, change.key, change.after, change.before)
 
 
+def rekeyed(kinds: Any, digest: Any, old_digest: Any, told: npt.NDArray[np.bool_]) -> Any:
+    """Which rows of a feed are added or removed and hold one content, unique on both sides, among the rows that are `told`."""
+    codes = np.asarray(pc.index_in(kinds, value_set=pa.array(CLASSES))).astype(np.int64)
+    return _rekeyed(np.where(told, codes, -1), digest, old_digest)
+
+
 def key_columns(version: Version, feed: Any) -> Any:
     """The key columns behind the canonical key bytes of a feed, as a pyarrow.Table with the names and types of the version."""
     schema = version.columns.schema
