@@ -57,7 +57,7 @@ def _codes(column: Any, partitions: Partitions) -> npt.NDArray[np.int32]:
 def _load(store: Store, ref: ObjectRef, base: int, partitions: Partitions) -> tuple[Known, npt.NDArray[np.bool_]]:
     """One file of the index in file order, and which of its rows are removals."""
     rows = ref.rows
-    known = Known(np.empty((rows, 2), np.uint64), np.empty((rows, 2), np.uint64), np.arange(base, base + rows, dtype=np.int64),
+    known = Known(np.empty((rows, 2), np.uint64), np.empty((rows, 2), np.uint64), np.arange(base, base + rows, dtype=np.int32),
                   np.empty(rows, np.int32))
     gone = np.zeros(rows, bool)
     is_log = ref.path.startswith("_changes/")
@@ -75,7 +75,7 @@ def _load(store: Store, ref: ObjectRef, base: int, partitions: Partitions) -> tu
 
 
 def load(store: Store, index: IndexRef, partitions: Partitions) -> Known:
-    """Every published feature, ordered by key hash: the oldest file, then each log applied to it.
+    """Every published feature, ordered by key hash: the oldest file, and what the logs after it add up to.
 
     Raises:
         CorruptError: a file of the index is missing, cut or not what the manifest says.
@@ -87,47 +87,65 @@ def load(store: Store, index: IndexRef, partitions: Partitions) -> Known:
     if gone.any():
         raise CorruptError(f"{files[0].path} removes features of a dataset that had none", field=files[0].path,
                            hint="run merestone verify DATASET to see what else is damaged")
-    known = _take(known, sort_by_hash(known.hash))
-    base = files[0].rows
+    _arrange(known, sort_by_hash(known.hash))
+    base, logs = files[0].rows, []
     for ref in files[1:]:
-        log, gone = _load(store, ref, base, partitions)
-        known = _apply(known, log, gone)
+        logs.append(_load(store, ref, base, partitions))
         base += ref.rows
+    if logs:
+        _apply(known, *_last_words(logs))
     return known
 
 
-def _take(known: Known, rows: Any) -> Known:
-    return Known(known.hash[rows], known.source[rows], known.position[rows], known.partition[rows])
+def _arrange(known: Known, rows: npt.NDArray[Any]) -> None:
+    """Keep some rows, or put them in another order, one column at a time: two whole indexes at once would be half of the memory."""
+    known.hash = known.hash[rows]
+    known.source = known.source[rows]
+    known.position = known.position[rows]
+    known.partition = known.partition[rows]
 
 
-def _apply(known: Known, log: Known, gone: npt.NDArray[np.bool_]) -> Known:
-    slot = find(known.hash, log.hash)
+def _last_words(logs: list[tuple[Known, npt.NDArray[np.bool_]]]) -> tuple[Known, npt.NDArray[np.bool_]]:
+    """What all logs together say of each key that they name: the newest row stands. Ordered by key hash."""
+    net = Known(*(np.concatenate([getattr(log, name) for log, _ in logs]) for name in ("hash", "source", "position", "partition")))
+    gone = np.concatenate([each for _, each in logs])
+    order = np.lexsort((np.arange(len(gone)), net.hash[:, 1], net.hash[:, 0]))
+    ordered = net.hash[order]
+    newest = np.ones(len(order), bool)
+    newest[:-1] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    _arrange(net, order[newest])
+    return net, gone[order[newest]]
+
+
+def _apply(known: Known, net: Known, gone: npt.NDArray[np.bool_]) -> None:
+    """Bring the index up to what the logs add up to."""
+    slot = find(known.hash, net.hash)
     stays = (slot >= 0) & ~gone
-    known.source[slot[stays]] = log.source[stays]
-    known.position[slot[stays]] = log.position[stays]
-    known.partition[slot[stays]] = log.partition[stays]
-    new = (slot < 0) & ~gone
+    known.source[slot[stays]] = net.source[stays]
+    known.position[slot[stays]] = net.position[stays]
+    known.partition[slot[stays]] = net.partition[stays]
     leaves = slot[(slot >= 0) & gone]
-    if not len(leaves) and not new.any():
-        return known
-    keep = np.ones(len(known), bool)
-    keep[leaves] = False
-    add = _take(log, new)
-    add = _take(add, sort_by_hash(add.hash))
-    kept = _take(known, keep)
-    at = np.searchsorted(kept.hash[:, 0], add.hash[:, 0])
-    merged = Known(np.insert(kept.hash, at, add.hash, axis=0), np.insert(kept.source, at, add.source, axis=0),
-                   np.insert(kept.position, at, add.position), np.insert(kept.partition, at, add.partition))
-    first = merged.hash[:, 0]
+    if len(leaves):
+        keep = np.ones(len(known), bool)
+        keep[leaves] = False
+        _arrange(known, keep)
+    new = (slot < 0) & ~gone
+    if not new.any():
+        return
+    at = np.searchsorted(known.hash[:, 0], net.hash[new, 0])
+    known.hash = np.insert(known.hash, at, net.hash[new], axis=0)
+    known.source = np.insert(known.source, at, net.source[new], axis=0)
+    known.position = np.insert(known.position, at, net.position[new])
+    known.partition = np.insert(known.partition, at, net.partition[new])
+    first = known.hash[:, 0]
     if bool((first[1:] == first[:-1]).any()):  # equal first halves: settle them by the second
-        merged = _take(merged, sort_by_hash(merged.hash))
-    return merged
+        _arrange(known, sort_by_hash(known.hash))
 
 
-def look_up(store: Store, index: IndexRef, positions: npt.NDArray[np.int64]) -> Any:
+def look_up(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> Any:
     """The rows of the index at some positions, in the order asked for: pyarrow.Table (key, digest, source_digest, partition)."""
     order = np.argsort(positions, kind="stable")
-    wanted = positions[order]
+    wanted = positions[order].astype(np.int64)
     parts = []
     base = at = 0
     for ref in _files(index):
@@ -135,7 +153,9 @@ def look_up(store: Store, index: IndexRef, positions: npt.NDArray[np.int64]) -> 
             for batch in _read(store, ref, INDEX_SCHEMA.names):
                 end = int(np.searchsorted(wanted, base + batch.num_rows))
                 if end > at:
-                    parts.append(batch.take(pa.array(wanted[at:end] - base)))
+                    # A checkpoint promises values where a log cannot: only names and types are common to both.
+                    taken = batch.take(pa.array(wanted[at:end] - base))
+                    parts.append(pa.RecordBatch.from_arrays(taken.columns, names=INDEX_SCHEMA.names))
                     at = end
                 base += batch.num_rows
         else:
@@ -150,7 +170,7 @@ def load_table(store: Store, index: IndexRef) -> Any:
     """The whole index, ordered by key bytes: pyarrow.Table of INDEX_SCHEMA. For checkpoints, roll-back and verification."""
     known = load(store, index, Partitions(None))
     table = look_up(store, index, np.sort(known.position)).combine_chunks()
-    return table.take(pc.sort_indices(table, sort_keys=[("key", "ascending")]))
+    return table.take(pc.sort_indices(table, sort_keys=[("key", "ascending")])).cast(INDEX_SCHEMA)
 
 
 def needs_checkpoint(index: IndexRef, features: int) -> bool:

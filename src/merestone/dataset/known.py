@@ -2,7 +2,7 @@
 
 Not here: reading them from a dataset (`index`), comparing a delivery with them (`change.probe`).
 
-In memory a feature costs a 16-byte key hash, a 16-byte source digest, a position and a partition code: 44 bytes. Everything else is read
+In memory a feature costs a 16-byte key hash, a 16-byte source digest, a position and a partition code: 40 bytes. Everything else is read
 again for candidates only, by position: the row's place in the files of the index, oldest first, one after the other.
 """
 
@@ -68,12 +68,12 @@ def unhalves(values: Halves) -> Any:
 class Known:
     """The published features, ordered by key hash.
 
-    hash and source: uint64 (n, 2); position: int64 (n,), the place in the files of the index; partition: int32 (n,), codes of `Partitions`.
+    hash and source: uint64 (n, 2); position: int32 (n,), the place in the files of the index; partition: int32 (n,), codes of `Partitions`.
     """
 
     hash: Halves
     source: Halves
-    position: npt.NDArray[np.int64]
+    position: npt.NDArray[np.int32]
     partition: npt.NDArray[np.int32]
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class Known:
     @classmethod
     def nothing(cls) -> Known:
         """The index of a dataset that has no version yet."""
-        return cls(np.zeros((0, 2), np.uint64), np.zeros((0, 2), np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int32))
+        return cls(np.zeros((0, 2), np.uint64), np.zeros((0, 2), np.uint64), np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
 def find(ordered: Halves, wanted: Halves) -> npt.NDArray[np.int64]:

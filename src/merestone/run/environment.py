@@ -5,6 +5,8 @@ Not here: settings of the publication (`publication`). No other module reads a c
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import getpass
 import os
 import platform
@@ -20,9 +22,13 @@ from datetime import UTC, date, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+import pyarrow as pa
 import pyproj
 
+from merestone.errors import StoreError
 from merestone.geometry import kernel
+
+_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc's; other C libraries have none
 
 
 def now() -> datetime:
@@ -61,12 +67,37 @@ def cores() -> int:
 
 @contextmanager
 def scratch() -> Iterator[str]:
-    """A folder for the run's spools, gone at its end. It honours TMPDIR."""
-    folder = tempfile.mkdtemp(prefix="merestone-")
+    """A folder for the run's spools, gone at its end. It honours TMPDIR.
+
+    Raises:
+        StoreError: no folder for temporary files can be written.
+    """
     try:
-        yield folder
+        folder = tempfile.mkdtemp(prefix="merestone-")
+    except OSError as fault:
+        raise StoreError(f"no scratch folder can be made: {fault.strerror or fault}", field="TMPDIR",
+                         hint="set TMPDIR to a folder with free space that this user may write, then repeat") from fault
+    try:
+        with no_room_told(folder):
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # best effort: what stays is the operating system's to clean
+
+
+@contextmanager
+def no_room_told(folder: str) -> Iterator[None]:
+    """Tell a scratch folder without room for what it is. Stores name their own faults, so no other file can be meant.
+
+    Raises:
+        StoreError: a write to the scratch folder failed for want of room.
+    """
+    try:
+        yield
+    except OSError as fault:
+        if fault.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise StoreError(f"the scratch folder {folder} has no room: {os.strerror(fault.errno)}", field=folder,
+                         hint="free some space there, or point TMPDIR to a larger disk") from fault
 
 
 def tools() -> dict[str, str]:
@@ -75,6 +106,13 @@ def tools() -> dict[str, str]:
         "merestone": version("merestone"), "python": platform.python_version(), "pyarrow": version("pyarrow"), "pyogrio": version("pyogrio"),
         "shapely": version("shapely"), "pyproj": version("pyproj"), "proj": pyproj.proj_version_str, "kernel": kernel.NAME,
     }
+
+
+def give_back_memory() -> None:
+    """Return freed memory to the system: the next stage needs blocks of other sizes, and what two allocators keep would add up."""
+    pa.default_memory_pool().release_unused()
+    if _TRIM is not None:
+        _TRIM(0)
 
 
 def fault_step() -> Callable[[str], None]:

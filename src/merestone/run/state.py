@@ -13,8 +13,6 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
-import pyarrow as pa
-
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import DataFile
 from merestone.dataset.record import read_records
@@ -73,7 +71,7 @@ class Run:
             yield
         finally:
             self.stages[name] = round(self.stages.get(name, 0.0) + time.perf_counter() - begun, 3)
-            pa.default_memory_pool().release_unused()  # the next stage needs other sizes; what is kept would add up
+            environment.give_back_memory()
 
     @property
     def terms(self) -> Prepared:
