@@ -120,7 +120,8 @@ def emptied(delivered: int, features: int, keys: str) -> Finding | None:
         return None
     return Finding(
         surface="guard", field=keys, rule="empty", severity="error", expected=f"a delivery for {features:,} published features",
-        observed="an empty delivery", count=features, remedy="see whether the export broke off; if it is meant, repeat the command with --confirm and the token",
+        observed="an empty delivery", count=features,
+        remedy="see whether the export broke off; if it is meant, repeat the command with --confirm and the token",
     )
 
 

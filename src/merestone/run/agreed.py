@@ -198,7 +198,7 @@ def _shared(now: Inferred, then: Inferred, name: str) -> int:
     """How many values of a column are on both sides."""
     sides = [each.column(name) for each in (now, then)]
     hashes = [each.values for each in sides if each is not None and each.values is not None]
-    return len(np.intersect1d(*hashes)) if len(hashes) == 2 else 0
+    return len(np.intersect1d(hashes[0], hashes[1])) if len(hashes) == 2 else 0
 
 
 def _matched(older: Side, newer: Side, then: Inferred, now: Inferred, key: Sequence[str], ignore: Sequence[str], notes: list[str]) -> _Columns:
@@ -266,17 +266,17 @@ def _reference_system(older: Side, newer: Side, then: Inferred, now: Inferred, n
         columns.append((side, side.source.delivery.geometry, facts.geometry))
     assumed: list[str | None] = [None, None]
     stated = [column.crs for _, column, _ in columns]
-    for place, (side, column, facts) in enumerate(columns):
+    for place, (side, column, measured) in enumerate(columns):
         if stated[place] is not None:
             continue
         assumed[place] = stated[1 - place]
         if assumed[place] is None:
-            code, _ = epsg_of(column, facts.bounds, side.shown)
+            code, _ = epsg_of(column, measured.bounds, side.shown)
             assumed[place] = f"EPSG:{code}"
         told = identify(assumed[place] or "").code or "that of the other side"
         notes.append(f"{side.shown} states no CRS ({column.note}); {told} is assumed")
-    _, column, facts = columns[0]
-    epsg, _ = epsg_of(replace(column, crs=assumed[0] or column.crs), facts.bounds, older.shown)
+    _, column, measured = columns[0]
+    epsg, _ = epsg_of(replace(column, crs=assumed[0] or column.crs), measured.bounds, older.shown)
     return epsg, (assumed[0], assumed[1])
 
 
