@@ -152,7 +152,7 @@ def stories(draw, kind):
         state[key] = Row(shape=draw(shapes(kind)), district=draw(st.sampled_from("nsw")))
     versions = [dict(state)]
     for night in range(1, draw(st.integers(2, 4))):
-        for edit in draw(st.lists(edits(kind), max_size=6)):
+        for edit in draw(st.lists(edits(kind), max_size=8)):
             apply(state, edit, night)
         versions.append(dict(state))
     return versions
@@ -322,6 +322,8 @@ def test_nights_one_by_one_equal_the_last_alone(by, inside, kind):
                 tree = tree or manifest.partitioning["tree"]
                 assert manifest.partitioning["tree"] == tree
         assert {path: digest(estate.url / path) for path in seen_files} == seen_files
+
+        assert estate.manifest().set_digest == estate.set_digest()
 
         fresh = product(folder / "alone", kind, by, inside)
         fresh.publish(folder / f"{len(versions) - 1}.parquet")

@@ -1,16 +1,19 @@
-"""Publishes in child processes that are killed (SIGKILL) before, in or after their nth durable system call, and looks at what is left.
+"""Publishes in child processes that are killed (SIGKILL) before, in or after their nth durable system call, or at any time at all, and
+looks at what is left.
 
 Run by test_kill.py as a process of its own: it imports everything, starts no thread, and forks, so that each kill costs a publish only.
-Prints one JSON object a line: {"kill", "call", "object", "seen", "after", "problem"}.
+Prints one JSON object a line: {"kill", "call", "object", "seen", "after", "problem"}; of kills at random times {"seen", "after", "problem"}.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -61,8 +64,8 @@ def watch(kill, when, trace):
     local.os = type("os", (), {**vars(os), **{name: staticmethod(watched(name)) for name in CALLS}, "open": staticmethod(opened)})
 
 
-def publish_once(publication, source, kill=0, when="before", report=None):
-    """Publish in a child process. Returns how it ended: 0, 1 for an exception, -9 when it was killed."""
+def publish_once(publication, source, kill=0, when="before", report=None, after=None):
+    """Publish in a child process, kill it `after` so many seconds. Returns how it ended: 0, 1 for an exception, -9 when it was killed."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -77,6 +80,9 @@ def publish_once(publication, source, kill=0, when="before", report=None):
             traceback.print_exc()
         finally:
             os._exit(code)
+    if after is not None:
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
 
@@ -124,12 +130,45 @@ def object_of(trace, kill):
     return what
 
 
+def tell(line):
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def at_random(publication, folder, base, old, new, source, kills, seed):
+    """Kill at times drawn evenly from a little more than a publish takes; up to three dead attempts lie there when the next run begins."""
+    chance = random.Random(seed)
+    begun = time.monotonic()
+    if publish_once(publication, source) != 0:
+        raise SystemExit("the undisturbed publish failed")
+    whole = time.monotonic() - begun
+    done = 0
+    while done < kills:
+        shutil.rmtree(folder)
+        shutil.copytree(base, folder)
+        for _ in range(chance.randint(1, 3)):
+            ended = publish_once(publication, source, after=chance.uniform(0, 1.1 * whole))
+            line = {"ended": ended, "seen": look(folder, old, new), "after": "new", "problem": None}
+            if ended not in (0, -signal.SIGKILL):
+                line["problem"] = f"ended with {ended}"
+            done += ended == -signal.SIGKILL
+            tell(line)
+        again = publish_once(publication, source)
+        problem = f"the next run ended with {again}" if again else settled(folder)
+        tell({"ended": 0, "seen": "new", "after": look(folder, old, new), "problem": problem})
+
+
 def main():
-    """Arguments: publication file, dataset folder (published once), old and new rows as JSON, next source, shard, shards."""
+    """Arguments: publication file, dataset folder (published once), old and new rows as JSON, next source, and shard and shards, or
+    "random" and how many kills.
+    """
     publication, folder, old, new, source, shard, shards = sys.argv[1:]
     old, new = json.loads(old), json.loads(new)
     base = folder + ".base"
     shutil.copytree(folder, base)
+    if shard == "random":
+        at_random(publication, folder, base, old, new, source, int(shards), seed=int(shards))
+        return
     report = folder + ".trace"
     if publish_once(publication, source, report=report) != 0:
         raise SystemExit("the undisturbed publish failed")
@@ -149,8 +188,7 @@ def main():
             line["problem"] = f"the next run ended with {again}"
         else:
             line["problem"] = settled(folder)
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
+        tell(line)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -48,26 +49,30 @@ def export(path, rows):
     path.write_text(json.dumps({"type": "FeatureCollection", "features": features}), encoding="utf-8")
 
 
+def start(folder, *how):
+    """A server on a dataset of its own, published once."""
+    env = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}", "OMP_NUM_THREADS": "1"}
+    (folder / "c.yaml").write_text(CONTRACT, encoding="utf-8")
+    (folder / "p.yaml").write_text(PUBLICATION, encoding="utf-8")
+    export(folder / "one.geojson", OLD)
+    export(folder / "two.geojson", NEW)
+    subprocess.run([sys.executable, "-m", "merestone.cli.main", "publish", folder / "p.yaml"], env=env, check=True, capture_output=True, timeout=120)
+    command = [sys.executable, Path(__file__).with_name("kill_server.py"), folder / "p.yaml", folder / "out", json.dumps(OLD),
+               json.dumps(NEW), folder / "two.geojson", *how]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def lines(servers, timeout):
+    """What the servers told, once all of them have ended."""
+    ended = [(server, *server.communicate(timeout=timeout)) for server in servers]
+    assert [err for server, _, err in ended if server.returncode != 0] == []
+    return [json.loads(line) for _, out, _ in ended for line in out.splitlines()]
+
+
 @pytest.fixture(scope="module")
 def kills(tmp_path_factory):
     """What every kill left, from as many servers as there are shards."""
-    env = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}", "OMP_NUM_THREADS": "1"}
-    servers = []
-    for shard in range(SHARDS):
-        folder = tmp_path_factory.mktemp(f"shard{shard}")
-        (folder / "c.yaml").write_text(CONTRACT, encoding="utf-8")
-        (folder / "p.yaml").write_text(PUBLICATION, encoding="utf-8")
-        export(folder / "one.geojson", OLD)
-        export(folder / "two.geojson", NEW)
-        first = ("import sys\nfrom merestone.run.line import Options, publish\n"
-                 "from merestone.run.publication_reader import read_publication\npublish(read_publication(sys.argv[1]), Options())")
-        subprocess.run([sys.executable, "-c", first, folder / "p.yaml"], env=env, check=True, timeout=120)
-        command = [sys.executable, Path(__file__).with_name("kill_server.py"), folder / "p.yaml", folder / "out", json.dumps(OLD),
-                   json.dumps(NEW), folder / "two.geojson", str(shard), str(SHARDS)]
-        servers.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    ended = [(server, *server.communicate(timeout=600)) for server in servers]
-    assert [err for server, _, err in ended if server.returncode != 0] == []
-    return [json.loads(line) for _, out, _ in ended for line in out.splitlines()]
+    return lines([start(tmp_path_factory.mktemp(f"shard{shard}"), str(shard), str(SHARDS)) for shard in range(SHARDS)], timeout=600)
 
 
 def test_every_kill_leaves_the_old_or_the_new_version(kills):
@@ -95,3 +100,20 @@ def test_readers_see_the_new_version_from_the_rename_of_the_pointer_on(kills):
     for each in kills:
         new = each["kill"] > at or (each["kill"] == at and each["when"] == "after")
         assert each["seen"] == ("new" if new else "old"), each
+
+
+def at_random(tmp_path, kills):
+    told = lines([start(tmp_path, "random", str(kills))], timeout=20 * kills)
+    assert sum(each["ended"] == -signal.SIGKILL for each in told) >= kills
+    assert [each for each in told if each["seen"] not in ("old", "new") or each["problem"] or each["after"] != "new"] == []
+    return told
+
+
+def test_kills_at_random_times(tmp_path):
+    at_random(tmp_path, 20)
+
+
+@pytest.mark.soak
+def test_five_hundred_kills_at_random_times(tmp_path):
+    told = at_random(tmp_path, 500)
+    assert {each["seen"] for each in told if each["ended"] == -signal.SIGKILL} == {"old", "new"}

@@ -137,4 +137,4 @@ def failed(run: Run, fault: BaseException) -> None:
         return
     if isinstance(fault, StoreError):
         raise StoreError(f"v{made.version} is published, but its run could not be closed: {fault.message}", field=fault.field,
-                         hint="nothing is lost: the next publish writes what the record lacks") from fault
+                         hint=f"{fault.hint}; the next publish completes the record") from fault

@@ -43,7 +43,8 @@ def publish(publication: Publication, options: Options) -> PublishResult:
     with environment.scratch() as folder:
         run = Run(publication, options, store, current(store), folder, environment.nonce(), environment.now(), time.perf_counter())
         try:
-            return _publish(run)
+            with environment.no_room_told(folder):
+                return _publish(run)
         except UnknownOutcomeError:
             raise  # no record: the next run looks what became of it
         except (Exception, KeyboardInterrupt) as fault:
