@@ -21,6 +21,10 @@ $(VENV)/.test: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) install -e '.[test]'
 	@touch $@ $(VENV)/.run
 
+$(VENV)/.field: $(SOURCES) | $(VENV)/bin/python
+	$(PIP) install -e '.[field]'
+	@touch $@ $(VENV)/.test $(VENV)/.run
+
 $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) install -e '.[dev]'
 	@touch $@ $(VENV)/.test $(VENV)/.run
@@ -44,7 +48,7 @@ bench: $(VENV)/.test  ## time and memory, with ratios to what one would use inst
 soak: $(VENV)/.test  ## the long tests
 	$(BIN)/python -m pytest -q -m soak
 
-field: $(VENV)/.test  ## the large public datasets: make field SHARED=DIR
+field: $(VENV)/.field  ## the large public datasets: make field SHARED=DIR
 	@test -n "$(SHARED)" || { echo 'make field SHARED=DIR: the folder that holds data/'; exit 2; }
 	MERESTONE_FIELD_DATA='$(abspath $(SHARED))' $(BIN)/python -m pytest -q -n auto -m field
 

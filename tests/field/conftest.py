@@ -30,6 +30,12 @@ def data():
     return folder
 
 
+@pytest.fixture(scope="session")
+def validator():
+    """The GeoParquet validator of the geoparquet project."""
+    return pytest.importorskip("geoparquet_validator", reason="geoparquet-validator is not installed: make field brings it")
+
+
 @dataclass(frozen=True)
 class Ended:
     """The end of a command."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import geopandas as gpd
 import pandas as pd
+import pyogrio
 import shapely
 from shapely.geometry import shape
 
@@ -25,6 +26,7 @@ def read(path: Path) -> gpd.GeoDataFrame:
         return frame([each["properties"] for each in features], [each["geometry"] and shape(each["geometry"]) for each in features])
     if name.endswith(".parquet"):
         return gpd.read_parquet(path)
+    pyogrio.set_gdal_config_options({"CPL_VSIL_GZIP_WRITE_PROPERTIES": "NO"})  # nothing is written beside the data
     found = gpd.read_file(f"/vsigzip/{path}" if name.endswith(".gz") else path)
     return found if found.crs is not None else found.set_crs("EPSG:4326")
 
@@ -104,10 +106,13 @@ def write(table: gpd.GeoDataFrame, target: Path) -> None:
         target.write_text(json.dumps({"type": "FeatureCollection", "features": [
             {"type": "Feature", "properties": properties, "geometry": None if one is None else shapely.geometry.mapping(one)}
             for properties, one in zip(json_rows(table), table.geometry, strict=True)]}, ensure_ascii=False), encoding="utf-8")
-    elif target.suffix == ".parquet":
-        table.to_parquet(target)
+        return
+    plain = table.convert_dtypes()  # columns of Python's own values get types that a format can carry
+    plain = gpd.GeoDataFrame(plain, geometry=table.geometry.name, crs=table.crs)
+    if target.suffix == ".parquet":
+        plain.to_parquet(target)
     else:
-        table.to_file(target)
+        plain.to_file(target)
 
 
 def json_rows(table):

@@ -18,7 +18,7 @@ LINES, AREAS = ("LineString", "MultiLineString"), ("Polygon", "MultiPolygon")
 
 @dataclass
 class Judge:
-    """Reads deliveries one after the other. `state` is what stands published: compared fields, `_token`, `_shape`, `_place` by key text."""
+    """Reads deliveries one after the other. `state` is what stands published: compared fields, `_token`, `_shape`, `_place` by key."""
 
     contract: dict
     key: str
@@ -26,6 +26,9 @@ class Judge:
     state: pd.DataFrame = field(default_factory=pd.DataFrame)
     suppressed: set = field(default_factory=set)
     held: set = field(default_factory=set)
+    kinds: dict = field(default_factory=dict)  # of the changed: how many in attributes, how many in geometry
+    raw: int = 0  # features whose geometry came in other bytes than in the delivery before
+    given: pd.Series = field(default_factory=lambda: pd.Series(dtype=object))
 
     @property
     def fields(self):
@@ -59,11 +62,15 @@ class Judge:
         shapes = a["_token"].to_numpy() != b["_token"].to_numpy()
         bound = 10.0 ** -self.contract["coordinate_precision"] * 0.501
         near = np.zeros(len(both), bool)
-        for n in np.flatnonzero(shapes & ~values.to_numpy()):
+        for n in np.flatnonzero(shapes):
             near[n] = within(a["_shape"].iloc[n], b["_given"].iloc[n], bound)
         changed = values.to_numpy() | (shapes & ~near)
         moved = ~changed & differs(a[["_place"]], b[["_place"]]).any(axis=1).to_numpy() if self.partition else np.zeros(len(both), bool)
         kept = near & ~changed
+        self.kinds = {"attributes": int(values.sum()), "geometry": int((shapes & ~near).sum())}
+        given = pd.Series(shapely.to_wkb(now["_given"].to_numpy()), index=now.index, dtype=object)
+        again = given.index.intersection(self.given.index)
+        self.raw, self.given = int((given.loc[again].to_numpy() != self.given.loc[again].to_numpy()).sum()), given
         turned = np.array([c and not v and _is_line(x) and token(shapely.reverse(x)) == t for c, v, x, t in
                            zip(changed, values, b["_shape"], a["_token"], strict=True)], bool)
         added = good.index.difference(was.index)
