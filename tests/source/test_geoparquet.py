@@ -149,3 +149,34 @@ def test_rows_come_in_bounded_batches_in_file_order(tmp_path):
     batches = list(open_source(SourceSpec(str(path))).batches(128))
     assert max(batch.num_rows for batch in batches) <= 128
     assert [row for batch in batches for row in batch["n"].to_pylist()] == list(range(1000))
+
+
+def many_groups(path: Path, groups: int, rows: int) -> Path:
+    """Text that occurs once, in row groups of some rows."""
+    table = pa.table({"n": pa.array(range(groups * rows)), "text": pa.array([f"a text that occurs once {n:09d}" for n in range(groups * rows)])})
+    pq.write_table(table, path, row_group_size=rows)
+    return path
+
+
+def test_rows_come_in_order_whatever_the_row_groups(tmp_path):
+    for groups, rows in ((1, 10_000), (500, 20), (7, 1_429)):
+        found, _ = read(many_groups(tmp_path / f"{groups}.parquet", groups, rows))
+        assert found["n"].to_pylist() == list(range(groups * rows))
+
+
+def test_a_file_is_never_held_whole(tmp_path):
+    path, rows = tmp_path / "large.parquet", 2_000
+    noise = np.random.default_rng(1).integers(0, 256, (60 * rows, 200), np.uint8)
+    table = pa.table({"n": pa.array(range(len(noise))), "noise": pa.FixedSizeBinaryArray.from_buffers(pa.binary(200), len(noise), [None, pa.py_buffer(noise)])})
+    pq.write_table(table, path, row_group_size=rows)
+    before, held = pa.total_allocated_bytes(), []
+    for _ in open_source(SourceSpec(str(path))).batches(rows):
+        held.append(pa.total_allocated_bytes() - before)
+    assert max(held) < path.stat().st_size / 4
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the list of mapped files is Linux's")
+def test_a_source_is_read_and_not_mapped(tmp_path):
+    path = many_groups(tmp_path / "some.parquet", 4, 1_000)
+    for _ in open_source(SourceSpec(str(path))).batches(500):
+        assert str(path) not in Path("/proc/self/maps").read_text()

@@ -23,6 +23,9 @@ from merestone.source.located import Located
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec
 
 _FAULTS = (pa.ArrowException, OSError)
+# Read, not mapped: a mapped file stays in the resident set until its end, and one that another program rewrites would end the process (SIGBUS).
+# Through a buffer, so that a file of one huge row group is not taken in whole columns; not buffered ahead, which takes whole files.
+_BUFFER = 1 << 20
 
 
 class GeoParquetSource:
@@ -102,7 +105,7 @@ class GeoParquetSource:
 
     def _open(self) -> Any:
         try:
-            return pq.ParquetFile(self._found.path, memory_map=True)
+            return pq.ParquetFile(self._found.path, buffer_size=_BUFFER, pre_buffer=False)
         except _FAULTS as fault:
             raise SourceError(
                 f"{self._spec.path} is truncated or not Parquet: {_first_line(fault)}",
