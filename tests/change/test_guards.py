@@ -61,15 +61,17 @@ def test_emptied_and_withdrawn_stop():
 
 
 def test_a_token_confirms_one_stop_only():
-    stop = [emptied(0, 5, "pid")]
+    stop = ["empty", "removed"]
     issued = "2024-05-01T00:00:00.000000Z"
     given = token("parent", "delivery", stop, issued)
-    record = {"token": given, "issued_utc": issued}
-    case = {"parent": "parent", "delivery": "delivery", "findings": stop, "now_utc": "2024-05-02T00:00:00.000000Z", "oldest_utc": "2024-04-30T00:00:00.000000Z"}
+    record = {"token": given, "issued_utc": issued, "guards": stop}
+    case = {"parent": "parent", "delivery": "delivery", "guards": stop, "now_utc": "2024-05-02T00:00:00.000000Z", "oldest_utc": "2024-04-30T00:00:00.000000Z"}
     assert confirms(given, record, **case)
+    assert confirms(given, record, **case | {"guards": ["removed"]})  # met one after the other
+    assert not confirms(given, record | {"guards": [*stop, "changed"]}, **case)
     assert not confirms("0000-0000", record, **case)
     assert not confirms(given, record, **case | {"parent": "another"})
     assert not confirms(given, record, **case | {"delivery": "another"})
-    assert not confirms(given, record, **case | {"findings": [withdrawn("d", ["d"], "pid")]})
+    assert not confirms(given, record, **case | {"guards": ["empty", "withdrawn"]})
     assert not confirms(given, record, **case | {"oldest_utc": "2024-05-01T12:00:00.000000Z"})
     assert not confirms(given, {}, **case)

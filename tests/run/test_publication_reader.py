@@ -236,12 +236,6 @@ def test_three_keys_have_no_default(folder, key):
         ({"partition": {"by": "h3", "resolution": 5}}, "partition.by"),
         ({"mode": "append"}, "mode"),
         ({"mode": "rebuild"}, "mode"),
-        ({"guard": {"max_removed_fraction": 0.1}}, "guard.max_removed_fraction"),
-        ({"guard": {"max_moved_fraction": 0.1}}, "guard.max_moved_fraction"),
-        ({"guard": {"min_key_survival": 0.9}}, "guard.min_key_survival"),
-        ({"guard": {"max_null_geometry_fraction": 0.1}}, "guard.max_null_geometry_fraction"),
-        ({"guard": {"max_extent_shift": 1000}}, "guard.max_extent_shift"),
-        ({"guard": {"max_column_changed_fraction": 0.1}}, "guard.max_column_changed_fraction"),
         ({"engine": "spark"}, "engine"),
     ],
 )

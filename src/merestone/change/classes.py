@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from merestone.contract.document import Contract
 from merestone.dataset.known import CHANGE_CLASSES, Halves
 from merestone.geometry import kernel
 from merestone.identity.digest import Layout, digest_batch
@@ -84,14 +83,13 @@ class Comparison:
     blanks: Mask
 
 
-def compare(after: Any, before: Any, contract: Contract, layout: Layout, geometry: str, delivered: Any) -> Comparison:
+def compare(after: Any, before: Any, layout: Layout, geometry: str, delivered: Any) -> Comparison:
     """Judge rows whose digests differ.
 
     Args:
         after: pyarrow.Table of candidate rows as they would be stored.
         before: pyarrow.Table of the published rows of the same keys, in the same order and schema.
-        contract: for grid and direction.
-        layout: the digest layout that both sides are judged in.
+        layout: the digest layout that both sides are judged in: that of the last version.
         geometry: the name of the geometry column.
         delivered: WKB of the delivered geometry in the contract's CRS before rounding.
     """
@@ -111,7 +109,7 @@ def compare(after: Any, before: Any, contract: Contract, layout: Layout, geometr
             only_blanks &= ~differs
     new, old = after.column(geometry).combine_chunks(), before.column(geometry).combine_chunks()
     moved = _differ(after, before, layout.only_geometry(), geometry)
-    grid = 10.0 ** -contract.coordinate_precision
+    grid = 10.0**-layout.grid.precision
     # Within half a grid step and a thousandth of the published ordinates: noise at a rounding edge, whatever side it fell on.
     near = np.asarray(kernel.within(delivered, old, grid / 2 + grid / 1000), bool)
     return Comparison(

@@ -1,11 +1,11 @@
 """Guards: how much change may be published without a person's word, what the likely cause is, and the token that says "I mean it".
 
-Not here: breaches of the contract (`gate`), which nobody can confirm.
+Not here: breaches of the contract (`gate`), which nobody can confirm; gathering the evidence (`run.evidence`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -14,6 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from merestone.outcome import Finding
+
+Box = tuple[float, float, float, float]  # x, y minimum, then maximum
+_MEANT = "if this is meant, repeat the command with --confirm and the token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,7 @@ class Evidence:
     column: the attribute that changed in most of the changed features, and its share. shift: the common displacement of the changed
     geometries in units of the CRS (x, y) and the share of them that follow it. metres: metres in one unit of the CRS.
     vertices: share of the changed geometries whose number of vertices differs. swapped: share that fits with x and y exchanged.
+    scaled: the factor between all ordinates, and the share that follows it. column_cause: why that attribute, where it can be told.
     """
 
     keys: str
@@ -39,6 +43,8 @@ class Evidence:
     vertices: float = 0.0
     swapped: float = 0.0
     geometry_changed: int = 0
+    scaled: tuple[float, float] | None = None
+    column_cause: str = ""
 
 
 MOST = 0.9  # a cause explains "almost all" of a change from here on
@@ -50,15 +56,19 @@ def cause(evidence: Evidence) -> str:
         return (f"{evidence.found_elsewhere:,} of {evidence.touched:,} contents were found again under other keys: "
                 f"{evidence.keys} looks like a row number that each export hands out anew")
     if evidence.rekeyed and 2 * evidence.rekeyed >= MOST * evidence.touched:
-        return f"{evidence.rekeyed:,} features kept their content and have a new {evidence.keys}: the keys were renumbered"
+        return (f"{evidence.rekeyed:,} features kept their content and have a new {evidence.keys}: the keys were renumbered "
+                "(`key_migration` in the publication names the old ones)")
     if evidence.swapped >= MOST and evidence.geometry_changed:
         return f"{percent(evidence.swapped)} of the changed geometries fit with x and y exchanged: an axis swap"
+    if evidence.scaled is not None and evidence.scaled[1] >= MOST:
+        return f"{percent(evidence.scaled[1])} of the changed geometries are the old ones times {evidence.scaled[0]:g}: another unit"
     if evidence.shift is not None and evidence.shift[2] >= MOST:
         dx, dy, share = evidence.shift
         return f"{percent(share)} of them by the same {_metres(dx * evidence.metres, dy * evidence.metres)}: a datum or CRS change"
     if evidence.column is not None and evidence.column[1] >= MOST:
         name, share = evidence.column
-        return f"{percent(share)} of them in {name}: if each export makes it anew, declare it `volatile` in the contract; else its type or rule changed"
+        why = evidence.column_cause or "if each export makes it anew, declare it `volatile` in the contract; else its type or rule changed"
+        return f"{percent(share)} of them in {name}: {why}"
     if evidence.geometry_changed and evidence.vertices >= MOST:
         return f"{percent(evidence.vertices)} of the changed geometries have another number of vertices: the geometry was generalised anew"
     return ""
@@ -72,6 +82,8 @@ def _metres(dx: float, dy: float) -> str:
 
 def percent(share: float) -> str:
     """A share as a person reads it: never 100 % unless it is."""
+    if not np.isfinite(share):
+        return "infinitely many %"
     text = f"{share * 100:.0f}" if share >= 0.1 or share == 0 else f"{share * 100:.1f}"
     if text == "100" and share < 1:
         text = "99.9"
@@ -91,16 +103,124 @@ def common_shift(dx: npt.NDArray[np.float64], dy: npt.NDArray[np.float64]) -> tu
     return x, y, float(near.mean())
 
 
-def changed_fraction(evidence: Evidence, *, share: float, limit: float) -> Finding | None:
-    """The mass-change guard: (added + changed + removed, rekeyed pairs once) / previous features above its limit."""
+UNITS = (1000.0, 0.001, 100.0, 0.01, 0.3048, 1 / 0.3048, 180 / np.pi, np.pi / 180, 10_000.0, 0.0001)
+"""Factors between units that exports mix up: km, cm, feet, degrees and radians, hectares."""
+
+
+def common_factor(now: npt.NDArray[np.float64], then: npt.NDArray[np.float64]) -> tuple[float, float] | None:
+    """The unit factor that most pairs of numbers share (within 1 %), and the share of the pairs that follow it."""
+    good = np.isfinite(now) & np.isfinite(then) & (then != 0)
+    if not good.any():
+        return None
+    ratio = now[good] / then[good]
+    middle = float(np.median(ratio))
+    factor = next((each for each in UNITS if abs(middle / each - 1) < 0.01), None)
+    return None if factor is None else (factor, float((np.abs(ratio / factor - 1) < 0.01).mean()))
+
+
+# --- the guards of spec/change.md section 5; each None where its limit is None or holds ---------------------------------------------------
+
+
+def changed_fraction(evidence: Evidence, *, share: float, limit: float, sampled: tuple[int, int] | None = None) -> Finding | None:
+    """(added + changed + removed, rekeyed pairs once) / previous features above its limit.
+
+    `sampled`: the share is a lower bound, judged from this many of that many candidates.
+    """
     if not evidence.features or share <= limit:
         return None
-    why = cause(evidence)
-    return Finding(
-        surface="guard", field=evidence.keys, rule="changed", severity="error", expected=f"at most {percent(limit)} changed",
-        observed=f"{percent(share)} changed" + (f". {why[0].upper()}{why[1:]}" if why else ""), count=evidence.touched,
-        remedy="if this is meant, repeat the command with --confirm and the token",
-    )
+    much = f"{percent(share)} changed"
+    if sampled is not None:
+        much = f"at least {much}, by a sample of {sampled[0]:,} of {sampled[1]:,} features that may have"
+    return _stop("changed", evidence.keys, f"at most {percent(limit)} changed", much, cause(evidence), evidence.touched)
+
+
+def removed_fraction(keys: str, removed: int, features: int, limit: float | None, why: str = "") -> Finding | None:
+    """Features that are no longer there / previous features above its limit."""
+    if limit is None or not features or removed <= limit * features:
+        return None
+    return _stop("removed", keys, f"at most {percent(limit)} removed", f"{percent(removed / features)} removed", why, removed)
+
+
+def moved_fraction(keys: str, moved: int, features: int, limit: float | None, why: str = "") -> Finding | None:
+    """Features with equal content in another partition / previous features above its limit."""
+    if limit is None or not features or moved <= limit * features:
+        return None
+    return _stop("moved", keys, f"at most {percent(limit)} in another partition", f"{percent(moved / features)} moved", why, moved)
+
+
+def key_survival(keys: str, survived: int, features: int, limit: float | None, why: str = "") -> Finding | None:
+    """Published keys that were delivered again / previous features below its limit."""
+    if limit is None or not features or survived >= limit * features:
+        return None
+    return _stop("key_survival", keys, f"at least {percent(limit)} of the published keys delivered again",
+                 f"{percent(survived / features)} of the keys survive", why, features - survived)
+
+
+def null_geometry_fraction(column: str, nowhere: int, rows: int, limit: float | None) -> Finding | None:
+    """Delivered rows with a null or empty geometry / delivered rows above its limit; the only guard that needs no earlier version."""
+    if limit is None or not rows or nowhere <= limit * rows:
+        return None
+    why = "the export lost the geometry, or wrote it into a column that is not read" if nowhere == rows else ""
+    return _stop("null_geometry", column, f"at most {percent(limit)} of the rows without geometry",
+                 f"{percent(nowhere / rows)} of the rows are without geometry", why, nowhere)
+
+
+def extent_shift(column: str, now: Box | None, then: Box | None, limit: float | None, *, metres: float | None, outside: int = 0) -> Finding | None:
+    """How far the farthest-moved side of the extent moved / the diagonal of the previous extent, above its limit.
+
+    Args:
+        column: the geometry column.
+        now: the extent of what is delivered; None where no row has a position.
+        then: that of the last version, in the same CRS.
+        limit: a share of the diagonal: 0.1 is a tenth of it.
+        metres: metres in one unit of that CRS, None for degrees.
+        outside: delivered rows that reach out of the old extent.
+    """
+    if limit is None or now is None or then is None:
+        return None
+    share = shift_of(now, then)
+    if share <= limit:
+        return None
+    return _stop("extent_shift", column, f"an extent whose sides move by at most {percent(limit)} of its diagonal",
+                 f"a side moved by {percent(share)} of it: {_box(then)} became {_box(now)}", _extent_cause(now, then, share, metres, outside), outside)
+
+
+def shift_of(now: Box, then: Box) -> float:
+    """The largest move of one of the four sides, as a share of the diagonal of `then` (infinite where that is a point)."""
+    move = max(abs(one - other) for one, other in zip(now, then, strict=True))
+    diagonal = float(np.hypot(then[2] - then[0], then[3] - then[1]))
+    return move / diagonal if diagonal else (np.inf if move else 0.0)
+
+
+def _extent_cause(now: Box, then: Box, share: float, metres: float | None, outside: int) -> str:
+    if shift_of((now[1], now[0], now[3], now[2]), then) < share / 10:
+        return "the old extent fits with x and y exchanged: an axis swap"
+    scale = common_factor(np.array(now), np.array(then))
+    if scale is not None and scale[1] == 1:
+        return f"every side is the old one times {scale[0]:g}: another unit"
+    if now[0] <= 0 <= now[2] and now[1] <= 0 <= now[3] and not (then[0] <= 0 <= then[2] and then[1] <= 0 <= then[3]) and 0 in now:
+        return "positions at 0, 0 were delivered: coordinates that were missing became numbers"
+    sizes = abs((now[2] - now[0]) - (then[2] - then[0])), abs((now[3] - now[1]) - (then[3] - then[1]))
+    if max(sizes) < 0.05 * max(abs(now[0] - then[0]), abs(now[1] - then[1])):
+        dx, dy = now[0] - then[0], now[1] - then[1]
+        far = _metres(dx * metres, dy * metres) if metres is not None else f"{dx:g}, {dy:g}"
+        return f"the whole extent is displaced by {far}: a datum or CRS change"
+    if now[0] >= then[0] and now[1] >= then[1] and now[2] <= then[2] and now[3] <= then[3]:
+        return "the delivery covers a part of the old extent only: an export that broke off, or a filter"
+    return f"{outside:,} rows reach out of the old extent" if outside else ""
+
+
+def _box(box: Box) -> str:
+    return " ".join(f"{each:.10g}" for each in box)
+
+
+def column_changed(column: str, changed: int, kept: int, limit: float | None, why: str = "") -> Finding | None:
+    """Features with another value in one column / features that are in both versions, above its limit."""
+    if limit is None or not kept or changed <= limit * kept:
+        return None
+    why = why or "if each export makes it anew, declare it `volatile` in the contract; else its type or rule changed"
+    return _stop("column_changed", column, f"at most {percent(limit)} of the values of a column changed",
+                 f"{percent(changed / kept)} of the values of {column} changed", why, changed)
 
 
 def withdrawn(delivery: str, taken_back: Sequence[str], keys: str) -> Finding | None:
@@ -125,14 +245,33 @@ def emptied(delivered: int, features: int, keys: str) -> Finding | None:
     )
 
 
-def token(parent: str | None, delivery: str, findings: Sequence[Finding], issued_utc: str) -> str:
-    """The token for one confirmation: bound to the parent manifest, the delivery, the guards that fired, and when it was given out."""
-    text = "\n".join([parent or "", delivery, *sorted(each.rule for each in findings), issued_utc])
+def _stop(rule: str, field: str, expected: str, observed: str, why: str, count: int) -> Finding:
+    return Finding("guard", field, rule, "error", expected, observed + (f". {why[0].upper()}{why[1:]}" if why else ""), count, remedy=_MEANT)
+
+
+# --- the token ---------------------------------------------------------------------------------------------------------------------------
+
+
+def fired(findings: Sequence[Finding]) -> list[str]:
+    """The names of the guards that fired, sorted."""
+    return sorted({each.rule for each in findings if each.surface == "guard"})
+
+
+def token(parent: str | None, delivery: str, guards: Collection[str], issued_utc: str) -> str:
+    """The token for one confirmation: bound to the parent manifest, the delivery, the set of guards that fired, and when it was given out."""
+    text = "\n".join([parent or "", delivery, *sorted(guards), issued_utc])
     digest = blake2b(text.encode(), digest_size=4).hexdigest()
     return f"{digest[:4]}-{digest[4:]}"
 
 
-def confirms(given: str, issued: dict[str, Any], *, parent: str | None, delivery: str, findings: Sequence[Finding], now_utc: str, oldest_utc: str) -> bool:
-    """Whether a token confirms this stop: `issued` is what the refused run noted of it, `oldest_utc` the time before which it has expired."""
-    fresh = oldest_utc <= str(issued.get("issued_utc", "")) <= now_utc
-    return fresh and issued.get("token") == given == token(parent, delivery, findings, str(issued.get("issued_utc", "")))
+def confirms(
+    given: str, issued: dict[str, Any], *, parent: str | None, delivery: str, guards: Collection[str], now_utc: str, oldest_utc: str
+) -> bool:
+    """Whether a token confirms a stop by `guards`.
+
+    `issued` is what the refused run noted of it, `oldest_utc` the time before which it has expired. One token is the word for a set of
+    guards: in its run they are met one after the other, so that a stop by some of them is covered; one by any other guard is not.
+    """
+    when, named = str(issued.get("issued_utc", "")), issued.get("guards") or []
+    fresh = oldest_utc <= when <= now_utc
+    return fresh and set(guards) <= set(named) and issued.get("token") == given == token(parent, delivery, named, when)

@@ -6,7 +6,7 @@ Not here: the bytes of geometry and fields (`geometry.kernel`), columns in their
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
 from merestone.identity.canonical import column_of, sorted_columns
 
-LAYOUT = 1
+LAYOUT = 1  # what is written; older ones stay readable in `KERNELS`
 _ROWS = 1 << 16  # digested at a time: nested columns are encoded, and that should not need the memory of a whole table
 
 DIGEST_TYPE = pa.binary(16)
@@ -108,4 +108,8 @@ def digest_batch(data: Any, layout: Layout, geometry_column: str | None) -> Any:
 def _digest(batch: Any, layout: Layout, geometry_column: str | None) -> Any:
     columns = sorted_columns([column_of(each.name, batch.column(each.name), each.type, each.grid) for each in layout.fields])
     geometry = None if geometry_column is None else batch.column(geometry_column)
-    return kernel.digest(columns, geometry, layout.grid, layout.shape, batch.num_rows)
+    return KERNELS[layout.version](columns, geometry, layout.grid, layout.shape, batch.num_rows)
+
+
+# How each layout digests prepared columns and WKB. A layout that was ever published stays here: datasets written under it are compared in it.
+KERNELS: dict[int, Callable[..., Any]] = {1: kernel.digest}

@@ -37,14 +37,13 @@ from merestone.report.map import ChangeMap
 from merestone.report.result import Counts, DiffResult
 from merestone.run import environment, extract, show
 from merestone.run.agreed import Agreed, Wishes, agree
-from merestone.run.line import published_before
 from merestone.run.prepare import prepare
 from merestone.run.process import process
 from merestone.run.publication import Publication
 from merestone.run.receive import receive
 from merestone.run.sides import Side, open_side
 from merestone.run.state import Options, Run
-from merestone.run.verdict import Verdict, judge
+from merestone.run.verdict import Verdict, judge, published_before
 from merestone.run.version import write_version
 from merestone.source.port import Source
 from merestone.storage.local import LocalStore

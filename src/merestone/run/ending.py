@@ -46,12 +46,14 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
             notices=run.publication.notices, rejected=bad, files_carried=len(run.files),
         )
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))
-    result = replace(result, status="refused", refused_by=by, findings=ordered, version=run.parent_version)
+    told = tuple(each for each in result.findings if by == "guard" and each not in ordered)  # what was warned of before the stop
+    result = replace(result, status="refused", refused_by=by, findings=(*ordered, *told), version=run.parent_version)
     if by == "guard" and received is not None and run.attempt is not None:
         now = environment.now()
         issued = environment.stamp(now)
-        token = guards.token(run.parent_sha256, received.set_digest, findings, issued)
-        run.confirmations = [{"token": token, "issued_utc": issued, "guards": [each.rule for each in findings]}]
+        fired = guards.fired(findings)
+        token = guards.token(run.parent_sha256, received.set_digest, fired, issued)
+        run.confirmations = [{"token": token, "issued_utc": issued, "guards": fired}]
         result = replace(result, confirm=token, expires=environment.stamp(now + timedelta(days=TOKEN_DAYS)))
     return finish(run, result)
 

@@ -8,25 +8,22 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from merestone.change.classes import Before
 from merestone.dataset.current import current
-from merestone.dataset.index import load, look_up
-from merestone.dataset.known import Known, halves
+from merestone.dataset.index import load
+from merestone.dataset.known import Known
 from merestone.errors import UnknownOutcomeError
 from merestone.gate import delivery as gate_delivery
 from merestone.outcome import Finding, Steps
 from merestone.report.result import PublishResult
 from merestone.run import environment
+from merestone.run.early import early_stops
 from merestone.run.ending import failed, finish, refuse
 from merestone.run.prepare import prepare
 from merestone.run.process import process
 from merestone.run.publication import Publication
 from merestone.run.receive import receive
 from merestone.run.state import Options, Run, begin_attempt
-from merestone.run.verdict import confirmed, emptied, judge, planned
+from merestone.run.verdict import confirmed, judge, planned, published_before
 from merestone.run.version import write_version
 from merestone.storage.open import open_store
 
@@ -70,9 +67,11 @@ def _publish(run: Run) -> PublishResult:
     findings += [*received.findings, *_service(run)]
     begin_attempt(run, received.set_digest)
     run.rejects += received.rejects
-    stops = emptied(run, known)
-    if stops and not _refusing(findings) and not confirmed(run, stops):
-        return refuse(run, stops, "guard")
+    if not _refusing(findings):
+        stops = early_stops(run, known)
+        if stops and not confirmed(run, stops):
+            return refuse(run, stops, "guard")
+    known.forget_digests()
 
     with run.stage("pass 2"):
         candidates = received.candidates
@@ -106,22 +105,6 @@ def _service(run: Run) -> list[Finding]:
     if terms.delivered_edges is not None:
         found.append(gate_delivery.edges(terms.contract, terms.delivered_edges, previous=run.head.manifest.domain["edges"] if run.head else None))
     return [each for each in found if each is not None]
-
-
-def published_before(run: Run, known: Known, slot: npt.NDArray[np.int32]) -> Before:
-    """The index rows of the candidates that were published before."""
-    n = len(slot)
-    if not len(known):  # a first publish: nothing was there, and nothing is kept of it
-        nothing = np.broadcast_to(np.zeros((1, 2), np.uint64), (n, 2))
-        return Before(nothing, nothing, np.broadcast_to(np.full(1, -1, np.int32), n))
-    out = Before(np.zeros((n, 2), np.uint64), np.zeros((n, 2), np.uint64), np.full(n, -1, np.int32))
-    at = np.flatnonzero(slot >= 0)
-    if run.head is not None and len(at):
-        rows = look_up(run.store, run.head.manifest.index, known.position[slot[at]])
-        out.digest[at] = halves(rows.column("digest"))
-        out.source[at] = halves(rows.column("source_digest"))
-        out.partition[at] = known.partition[slot[at]]
-    return out
 
 
 def _tell(run: Run, batch: int, ids: Any, steps: list[Steps]) -> None:

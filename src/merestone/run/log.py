@@ -44,7 +44,9 @@ class Told:
 
     rows: int64, the candidates that it speaks of, ascending; key_bytes: their canonical keys (pyarrow binary array). codes, labels, digest,
     source, before and partition are over all candidates; names: partition code to name. removed: pyarrow.Table of INDEX_SCHEMA, the
-    features that were not delivered any more; removed_rekeyed: bool over them.
+    features that were not delivered any more; removed_rekeyed: bool over them. same_domain: digests are of the last version's domain; else
+    a held feature has a new one. same_rules: what was delivered is judged as in the last version; else nobody knows what the delivery that
+    a held feature was accepted from would be told now, and its source digest is forgotten.
     """
 
     rows: npt.NDArray[np.int64]
@@ -58,6 +60,8 @@ class Told:
     names: list[str]
     removed: Any
     removed_rekeyed: npt.NDArray[np.bool_]
+    same_domain: bool = True
+    same_rules: bool = True
 
 
 def pieces(told: Told) -> Iterator[Any]:
@@ -82,11 +86,12 @@ def pieces(told: Told) -> Iterator[Any]:
 
 def _delivered(told: Told, rows: npt.NDArray[np.int64], key_bytes: Any, fields: _Fields) -> Any:
     code, before, labels = told.codes[rows].astype(np.int8), told.before, told.labels
-    keeps_digest = np.isin(code, (classes.SUPPRESSED, classes.HELD, classes.MOVED))[:, None]
+    kept = (classes.SUPPRESSED, classes.HELD, classes.MOVED) if told.same_domain else (classes.SUPPRESSED, classes.MOVED)
+    keeps_digest = np.isin(code, kept)[:, None]
     held = (code == classes.HELD)[:, None]
     stays = np.isin(code, (classes.SUPPRESSED, classes.HELD, classes.REFRESHED))
     digest = np.where(keeps_digest, before.digest[rows], told.digest[rows])
-    source = np.where(held, before.source[rows], told.source[rows])
+    source = np.where(held, before.source[rows] if told.same_rules else np.uint64(0), told.source[rows])
     place = np.where(stays, before.partition[rows], told.partition[rows]).astype(np.int32)
     there, known = code != classes.REMOVED, before.partition[rows] >= 0
     measured = labels.geometry[rows] & np.isfinite(labels.move[rows])

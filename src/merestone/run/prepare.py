@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyproj import CRS
 
+from merestone.change.guards import Box
 from merestone.contract.body import body, from_body
 from merestone.contract.document import Contract, Derived, Field
 from merestone.contract.registry import read_contract
@@ -23,12 +24,12 @@ from merestone.contract.succession import breaks
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.partition import Partitions, Tree, tree_from_json
-from merestone.errors import UsageError
+from merestone.errors import MissingError, UsageError
 from merestone.gate.feature import DEGREES
 from merestone.gate.findings import reasons
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
-from merestone.identity.digest import LAYOUT, Layout, layout_of_contract
+from merestone.identity.digest import KERNELS, LAYOUT, Layout, layout_of_contract
 from merestone.identity.grid import source_grid
 from merestone.normalise import crs as crs_stage
 from merestone.normalise.cast import MACHINERY, PARTITION_COLUMN, CastPlan, plan_cast
@@ -48,10 +49,12 @@ class Prepared:
     """Values of one run; nothing in it changes while rows are read.
 
     geometry: the name of the primary geometry column. delivered_geometry: its name in the delivery. limits: what ordinates cannot leave,
-    in the contract's CRS (degrees), None for projected ones. crs: "EPSG:<code>" of the contract. metres: metres in one unit of it.
+    in the contract's CRS (degrees), None for projected ones. last_extent: the extent of the last version in the CRS of this delivery, where
+    that is known exactly. crs: "EPSG:<code>" of the contract. metres: metres in one unit of it.
     stored_layout digests what is stored, source_layout what is delivered, old_layout what is stored in the domain of the last version
-    (None where the domains are the same). short_cut: same bytes, same verdict. remeasured: derived measures are agreed
-    anew, so that every stored row gets them. unreadable: rows cannot be processed at all. judged: rows have to keep the contract's rules
+    (None where the domains are the same). short_cut: same bytes, same verdict. comparable: the source digests of the last version are of
+    the same domain, so that equal ones mean equal deliveries. rewritten: something that no digest holds is agreed anew (a derived measure,
+    the epoch), so that every row is stored anew. unreadable: rows cannot be processed at all. judged: rows have to keep the contract's rules
     (a comparison only reads in its types and on its grid).
     """
 
@@ -80,13 +83,15 @@ class Prepared:
     domain: dict[str, Any]
     processing: dict[str, Any]
     short_cut: bool
-    remeasured: bool
+    comparable: bool
+    rewritten: bool
     same_crs: bool
     crs: str
     unit: str
     metres: float
     geographic: bool
     limits: tuple[float, float, float, float] | None
+    last_extent: Box | None
     judged: bool = True
 
     @property
@@ -124,9 +129,10 @@ class Prepared:
                                   pa.scalar(None, pa.string()))
         return Steps("attr_cast", "CAST", verdict, told, self.crs, self.crs, tool_version=f"pyarrow {pa.__version__}")
 
-    def other_geometries(self, batch: Any) -> tuple[Any, list[RowFaults]]:
-        """The batch with its second geometries in canonical form, each in the CRS and on the grid that its field promises."""
+    def other_geometries(self, batch: Any) -> tuple[Any, Any, list[RowFaults]]:
+        """The batch with its second geometries, each in the CRS that its field promises: as they are there, and in canonical form on the grid."""
         faults: list[RowFaults] = []
+        exact = batch
         for name, operation in self.other_operations:
             field = self.contract.field(name)
             if field is None:
@@ -136,13 +142,14 @@ class Prepared:
             failed = np.zeros(batch.num_rows, bool)
             if not operation.is_identity:
                 wkb, failed = crs_stage.apply_operation(wkb, operation)
+                exact = exact.set_column(place, exact.schema.field(place), wkb.cast(pa.binary()))
             stored, flags = kernel.canonical(wkb, _field_grid(field, self.contract), Shape("any", self.contract.geometry.dimensions))
             bad = np.flatnonzero(failed | ((flags & _UNFIT) != 0))
             if len(bad):
                 faults.append(RowFaults("geometry", name, "ordinate", "error", "a geometry that the grid can hold", bad,
                                         pa.array(["cannot be stored"] * len(bad)), "have the producer repair the geometry"))
             batch = batch.set_column(place, batch.schema.field(place), stored.cast(pa.binary()))
-        return batch, faults
+        return exact, batch, faults
 
     def key_record(self) -> dict[str, Any]:
         """The key rule as it stands in every manifest."""
@@ -299,12 +306,8 @@ def _assemble(
         "rules_hash": rules_hash(contract), "rule_version": RULE_VERSION, "layout": LAYOUT,
         "operation": operation.to_json() if operation is not None else None,
     }
-    stored = layout_of_contract(contract, publication.key.columns)
-    old = None
-    if last is not None and any(last.domain.get(name) != domain[name] for name in ("precision", "z_precision", "m_precision", "dimensions", "direction")):
-        was = last.domain
-        old = replace(stored, grid=Grid(was["precision"], was["z_precision"], was["m_precision"]),
-                      shape=replace(stored.shape, dimensions=was["dimensions"], direction=was["direction"]))
+    stored = replace(layout_of_contract(contract, publication.key.columns), version=LAYOUT)
+    old = _old_layout(last, stored) if last is not None else None
     partitions, tree, bounds = _partitions(publication, last)
     kinds = {each.target: field.type for each, field in zip(cast.columns, cast.schema, strict=True)}
     bounds_now = bounds or (0.0, 0.0, 1.0, 1.0)
@@ -312,6 +315,10 @@ def _assemble(
                        target_rows=publication.files.target_rows, row_group_rows=publication.files.row_group_rows)
     unit = target.axis_info[0].unit_name
     geographic = bool(target.is_geographic)
+    last_extent = _last_extent(last, operation, same_crs=same_crs) if last is not None else None
+    known_under = last is not None and last.processing == processing and last.domain == domain
+    if publication.guard.max_extent_shift is not None and last is not None and last.files and last_extent is None:
+        known_under = False  # the extent is then that of all rows as they come out
     return Prepared(
         publication=publication, contract=contract, contract_body=body(contract), new_contract=new_contract, source=source, cast=cast,
         operation=operation, other_operations=others, findings=tuple(findings), unreadable=unreadable, geometry=contract.geometry_name,
@@ -319,11 +326,51 @@ def _assemble(
         delivered_edges=delivery.geometry.edges if delivery.geometry else None, key_columns=publication.key.columns,
         partition_column=(PARTITION_COLUMN if PARTITION_COLUMN in cast.schema.names else rule.column) if rule.by == "column" else None,
         partitions=partitions, tree=tree, bounds=bounds, layout=layout, stored_layout=stored, source_layout=replace(stored, grid=delivered),
-        old_layout=old, domain=domain, processing=processing, short_cut=last is not None and last.processing == processing, same_crs=same_crs,
-        remeasured=last is not None and _measures(from_body(last.contract)) != _measures(contract),
+        old_layout=old, domain=domain, processing=processing, short_cut=known_under,
+        comparable=last is not None and last.processing.get("source_domain") == processing["source_domain"], same_crs=same_crs,
+        rewritten=last is not None and (_measures(from_body(last.contract)) != _measures(contract) or last.domain.get("epoch") != epoch),
         crs=f"EPSG:{contract.crs_epsg}", unit="m" if unit == "metre" else unit, metres=111_320.0 if geographic else target.axis_info[0].unit_conversion_factor,
         geographic=geographic, limits=DEGREES if geographic else None,
+        last_extent=last_extent,
     )
+
+
+def extent_of(manifest: Manifest) -> Box | None:
+    """The extent of a version in the CRS of its contract; None where no feature has a position."""
+    boxes = np.array([each.bbox for each in manifest.files if each.bbox is not None])
+    if not len(boxes):
+        return None
+    low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
+    return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+
+
+def _last_extent(last: Manifest, operation: Operation | None, *, same_crs: bool) -> Box | None:
+    """In the CRS of the contract it is that of the files; in another it was noted when the last version was delivered in it."""
+    if same_crs:
+        return extent_of(last)
+    noted = last.delivery.get("extent")
+    if noted is None or operation is None or last.delivery.get("source", {}).get("crs") != operation.source:
+        return None
+    return float(noted[0]), float(noted[1]), float(noted[2]), float(noted[3])
+
+
+def _old_layout(last: Manifest, stored: Layout) -> Layout | None:
+    """The layout that the digests of the last version are of, for today's attributes; None where it is today's.
+
+    Raises:
+        MissingError: the last version was written under a layout that this version of Merestone does not know.
+    """
+    was = last.domain
+    if was["layout"] not in KERNELS:
+        raise MissingError(f"v{last.version} has digests of layout {was['layout']}, which this version of Merestone does not know", field="domain",
+                           hint="use the Merestone version that wrote it, or a newer one")
+    grids = {each.name: each.grid for each in layout_of_contract(from_body(last.contract)).fields}
+    old = replace(
+        stored, version=was["layout"], grid=Grid(was["precision"], was["z_precision"], was["m_precision"]),
+        shape=replace(stored.shape, dimensions=was["dimensions"], direction=was["direction"]),
+        fields=tuple(replace(each, grid=grids.get(each.name, each.grid)) for each in stored.fields),
+    )
+    return None if old == stored else old
 
 
 def _measures(contract: Contract) -> dict[str, Derived]:

@@ -149,7 +149,7 @@ def _process(
     stored, snap_faults, snap_steps = snap(moved, contract)
     steps.append(snap_steps)
     batch = batch.set_column(place, batch.schema.field(place), stored)
-    batch, other_faults = prepared.other_geometries(batch)
+    exact, batch, other_faults = prepared.other_geometries(batch)
     batch = with_derived(batch, contract, prepared.geometry)
     stored_scan = kernel.scan(stored)
     skip = failed | rejected(snap_faults, n)
@@ -161,7 +161,11 @@ def _process(
     steps.append(gate_feature.steps(row_faults, n, crs=prepared.crs))
     faults = [*transform_faults, *snap_faults, *other_faults, *row_faults]
     digest = source if source is not None else halves(digest_batch(batch, prepared.stored_layout, prepared.geometry))
-    deciding = digest if prepared.old_layout is None else halves(digest_batch(batch, prepared.old_layout, prepared.geometry))
+    deciding = digest
+    if prepared.old_layout is not None:
+        # From what was delivered, not from what is stored on another grid: rounding twice is not rounding once.
+        exact = exact.set_column(place, exact.schema.field(place), moved.cast(pa.binary()))
+        deciding = halves(digest_batch(exact, prepared.old_layout, prepared.geometry))
     # The form before rounding is wanted only where a published row may turn out to be within noise of it.
     near = known & (deciding != old).any(axis=1)
     batch = batch.append_column(DELIVERED, pa.compute.if_else(pa.array(near), moved, pa.scalar(None, pa.binary())))
@@ -218,13 +222,19 @@ def settle(
     """
     known = candidates.slot >= 0
     codes = classify(
-        known=known, rejected=processed.rejected, trusted=candidates.trusted, source_equal=(candidates.source == before.source).all(axis=1),
+        known=known, rejected=processed.rejected, trusted=candidates.trusted,
+        source_equal=(candidates.source == before.source).all(axis=1) & prepared.comparable,
         digest=processed.digest, deciding=processed.deciding, before=before, partition=partition, hold=hold,
     )
-    if prepared.remeasured:
+    if prepared.rewritten:
         codes[np.isin(codes, (classes.UNCHANGED, classes.REFRESHED))] = classes.REPROCESSED
     n = len(codes)
     out = Settled(codes, np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool), np.zeros(n))
+    by_name: dict[str, list[DataFile]] = {}
+    for file in files:
+        by_name.setdefault(file.partition, []).append(file)
+    if prepared.old_layout is not None:
+        _digest_held(prepared, store, by_name, names, candidates, processed, before, np.flatnonzero(codes == classes.HELD))
     wanted = np.isin(codes, (classes.ADDED, classes.MOVED, classes.REPROCESSED, classes.DIFFERS))
     counts = np.bincount(partition[wanted], minlength=len(names)) if wanted.any() else np.zeros(len(names), np.int64)
     per_row = processed.spool.bytes / max(processed.spool.rows, 1) + 16
@@ -235,12 +245,9 @@ def settle(
         return out
     spools = shuffle(processed.spool, folder, "bucket", bucket, buckets, {CODE: pa.array(partition)})
     processed.spool.drop()
-    by_name: dict[str, list[DataFile]] = {}
-    for file in files:
-        by_name.setdefault(file.partition, []).append(file)
     # A trusted row whose digest is not the published one was suppressed before: what moves is the published value.
-    replace = (codes == classes.MOVED) & (processed.digest != before.digest).any(axis=1)
-    look = (codes == classes.DIFFERS) | replace
+    swap = (codes == classes.MOVED) & (processed.digest != before.digest).any(axis=1)
+    look = (codes == classes.DIFFERS) | swap
     for number, spool in enumerate(spools):
         rows = np.asarray(spool.table().column(ROW)) if spool.rows and look.any() else np.zeros(0, np.int64)
         if not look[rows].any():
@@ -263,16 +270,20 @@ def _settle_bucket(
     pick = pa.array(at[differs])
     after, then = table.take(pick), published.filter(pa.array(differs))
     columns = prepared.layout.row_schema.names
-    found = compare(after.select(columns), then, prepared.contract, prepared.deciding_layout, prepared.geometry,
-                    after.column(DELIVERED).combine_chunks())
+    delivered, deciding = after.column(DELIVERED).combine_chunks(), prepared.deciding_layout
+    after = after.select(columns)
+    if prepared.old_layout is not None:  # both sides in the form of the last version
+        place = after.schema.get_field_index(prepared.geometry)
+        after = after.set_column(place, after.schema.field(place), kernel.canonical(delivered, deciding.grid, deciding.shape)[0].cast(pa.binary()))
+    found = compare(after, then, deciding, prepared.geometry, delivered)
     mine = rows[at[differs]]
     _note(prepared, out, mine, found, partition, before)
     if len(out.sample) < 8:
-        out.sample.append((after.select([prepared.geometry]).slice(0, 1000), then.select([prepared.geometry]).slice(0, 1000)))
+        out.sample.append((after.slice(0, 1000), then.slice(0, 1000)))
     # Suppressed rows stay as published: they are written only where their place is another.
-    swap = np.zeros(len(at), bool)
-    swap[~differs] = True
-    swap[np.flatnonzero(differs)[found.suppressed]] = True
+    swap = ~differs
+    if prepared.old_layout is None:
+        swap[np.flatnonzero(differs)[found.suppressed]] = True
     source = np.arange(table.num_rows)
     source[at[swap]] = table.num_rows + np.flatnonzero(swap)
     stored = pa.concat_tables([table.select(columns), published.select(columns)]).take(pa.array(source))
@@ -290,11 +301,13 @@ def _note(
 ) -> None:
     # Cells follow the published geometry, which stays; a column's value is delivered anew.
     elsewhere = (partition[rows] != before.partition[rows]) & (not prepared.spatial)
-    loud = found.attributes | found.geometry
+    loud = (found.attributes | found.geometry) & ~found.suppressed
+    # In another domain no digest of the last one can stay: what would be suppressed is stored anew, and is no change either.
+    suppressed = found.suppressed & (prepared.old_layout is None)
     # Nothing to be seen differs, and yet the digest does: what counts was agreed anew (a column declared volatile).
     code = np.where(loud, classes.CHANGED, classes.REPROCESSED)
-    out.codes[rows] = np.where(found.suppressed, np.where(elsewhere, classes.MOVED, classes.SUPPRESSED), code)
-    quiet = found.suppressed | ~loud
+    out.codes[rows] = np.where(suppressed, np.where(elsewhere, classes.MOVED, classes.SUPPRESSED), code)
+    quiet = ~loud
     noted = rows[~quiet]
     out.reversed[noted] = found.reversed[~quiet]
     out.attributes[noted] = found.attributes[~quiet]
@@ -306,6 +319,19 @@ def _note(
         if len(mine):
             out.column_changes[name] = out.column_changes.get(name, 0) + len(mine)
             out.fields.append((name, mine))
+
+
+def _digest_held(
+    prepared: Prepared, store: Store, files: dict[str, list[DataFile]], names: list[str], candidates: Candidates, processed: Processed,
+    before: Before, rows: npt.NDArray[np.int64],
+) -> None:
+    """In another domain than the last version's a held feature keeps its row, and its digest is made anew from that row."""
+    if not len(rows):
+        return
+    if processed.digest is candidates.source:
+        processed.digest = processed.digest.copy()
+    published = _published(prepared, store, files, names, candidates.hash[rows], before.partition[rows])
+    processed.digest[rows] = halves(digest_batch(published, prepared.stored_layout, prepared.geometry))
 
 
 def _published(

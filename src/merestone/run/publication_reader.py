@@ -166,14 +166,22 @@ PUBLICATION: Final = Group(
                         default="0.2",
                     ),
                     Clause("max_removed_fraction", _FRACTION, "share of features that may be removed", default="not guarded"),
-                    Clause("max_moved_fraction", _FRACTION, "share of features that may move", default="not guarded"),
+                    Clause("max_moved_fraction", _FRACTION, "share of features that may go to another partition", default="not guarded"),
                     Clause("min_key_survival", _FRACTION, "share of keys that must be delivered again", default="not guarded"),
                     Clause(
-                        "max_null_geometry_fraction", _FRACTION, "share of features that may be without geometry", default="not guarded"
+                        "max_null_geometry_fraction", _FRACTION, "share of delivered rows that may be without geometry (null or empty)", default="not guarded"
                     ),
-                    Clause("max_extent_shift", Real(least=0), "how far the extent may shift", default="not guarded"),
                     Clause(
-                        "max_column_changed_fraction", _FRACTION, "share of values of one column that may change", default="not guarded"
+                        "max_extent_shift",
+                        Real(least=0, hint="a share of the diagonal of the last extent, such as 0.1"),
+                        "how far a side of the extent may move, as a share of the diagonal of the last one",
+                        default="not guarded",
+                    ),
+                    Clause(
+                        "max_column_changed_fraction",
+                        _FRACTION,
+                        "share of the values of any one column that may change, of features in both versions",
+                        default="not guarded",
                     ),
                 ),
             ),
@@ -265,12 +273,6 @@ NOT_YET: Final = (
     Later(("key_migration",), "a key migration"),
     Later(("partition", "by"), "partitions by quadkey or h3", _is("quadkey", "h3")),
     Later(("mode",), "the modes append and rebuild", _is("append", "rebuild")),
-    Later(("guard", "max_removed_fraction"), "this guard"),
-    Later(("guard", "max_moved_fraction"), "this guard"),
-    Later(("guard", "min_key_survival"), "this guard"),
-    Later(("guard", "max_null_geometry_fraction"), "this guard"),
-    Later(("guard", "max_extent_shift"), "this guard"),
-    Later(("guard", "max_column_changed_fraction"), "this guard"),
     Later(("engine",), "the engine spark", _is("spark")),
 )
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.change.guards import Box
 from merestone.change.probe import Probe
 from merestone.dataset.known import Halves, Known, Sum, find, halves, sort_by_hash
 from merestone.dataset.partition import Partitions
@@ -22,6 +23,7 @@ from merestone.gate import delivery as gate_delivery
 from merestone.gate.feature import presence
 from merestone.gate.findings import FindingTally, reasons, rejected
 from merestone.geometry import kernel
+from merestone.geometry.form import NULL_KIND
 from merestone.identity import key as keys
 from merestone.identity.digest import digest_batch
 from merestone.normalise.cast import PARTITION_COLUMN, cast_batch
@@ -76,17 +78,27 @@ class Candidates:
 
 @dataclass(slots=True)
 class Received:
-    """What pass 1 found out about a delivery."""
+    """What pass 1 found out about a delivery.
+
+    removed: slots in `Known` of features that were not delivered; gone, gone_source: their key hashes and source digests. nowhere: rows with
+    a null or empty geometry. extent: of all rows, in the delivered CRS; outside: how many of them reach out of the last version's. newest:
+    the newest value of the field that freshness is measured by.
+    """
 
     rows: int
     unchanged: int
-    removed: npt.NDArray[np.int64]  # slots in Known
+    removed: npt.NDArray[np.int64]
+    gone: Halves
+    gone_source: Halves
     candidates: Candidates
     tally: FindingTally
     findings: tuple[Finding, ...]
     set_digest: str
     rejects: list[Any] = field(default_factory=list)  # tables of REJECTS_SCHEMA
     newest: Any = None
+    nowhere: int = 0
+    extent: Box | None = None
+    outside: int = 0
 
 
 def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> Received:
@@ -102,7 +114,8 @@ def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> R
     null_rows: list[npt.NDArray[np.int64]] = []
     miscast: list[tuple[str, npt.NDArray[np.int64]]] = []
     histogram = np.zeros((2, 17), np.int64)
-    dropped_z = dropped_m = rows = 0
+    dropped_z = dropped_m = rows = nowhere = outside = 0
+    extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
     newest: Any = None
     for one in run_units(lambda unit: _look(prepared, *unit), _numbered(prepared), workers=workers):
         n = one.batch.num_rows
@@ -116,6 +129,14 @@ def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> R
             histogram += one.decimals
         dropped_z += int(one.scan.has_z.sum())
         dropped_m += int(one.scan.has_m.sum())
+        somewhere = np.isfinite(one.scan.bounds).all(axis=1)
+        nowhere += int(((one.scan.kind == NULL_KIND) | one.scan.empty).sum())
+        if somewhere.any():
+            box = one.scan.bounds[somewhere]
+            extent[:2], extent[2:] = np.minimum(extent[:2], box[:, :2].min(axis=0)), np.maximum(extent[2:], box[:, 2:].max(axis=0))
+            if prepared.last_extent is not None:
+                low, high = prepared.last_extent[:2], prepared.last_extent[2:]
+                outside += int(((box[:, :2] < low) | (box[:, 2:] > high)).any(axis=1).sum())
         newest = _newest(newest, one.batch, prepared.contract.freshness_from)
         if one.null_keys.any():
             null_rows.append(number[one.null_keys])
@@ -139,8 +160,15 @@ def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> R
     if prepared.same_crs and histogram.any():
         findings.append(gate_delivery.precision(prepared.contract, histogram))
     findings.append(_dropped(prepared, dropped_z, dropped_m))
-    return Received(rows, probe.unchanged, probe.removed(), candidates, tally, tuple(each for each in findings if each is not None), str(total),
-                    rejects, newest)
+    removed = probe.removed()
+    return Received(rows, probe.unchanged, removed, known.hash[removed], known.source[removed], candidates, tally,
+                    tuple(each for each in findings if each is not None), str(total), rejects, newest, nowhere, _box(extent), outside)
+
+
+def _box(extent: npt.NDArray[np.float64]) -> Box | None:
+    """Four sides, None where there is no position."""
+    west, south, east, north = extent.tolist()
+    return (west, south, east, north) if np.isfinite(extent).all() else None
 
 
 def _of_rows(faults: list[RowFaults], rows: npt.NDArray[np.bool_]) -> list[RowFaults]:

@@ -25,9 +25,10 @@ from merestone.outcome import Finding
 from merestone.report.result import Changed, Counts, PublishResult
 from merestone.run import environment
 from merestone.run.ending import TOKEN_DAYS
-from merestone.run.evidence import evidence_of
+from merestone.run.evidence import column_cause, commonest_move, evidence_of, partitions_gone, renumbered
 from merestone.run.late import late_findings
 from merestone.run.log import Labels
+from merestone.run.prepare import extent_of
 from merestone.run.process import Processed, Settled, settle
 from merestone.run.state import Run
 
@@ -89,9 +90,25 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     return Verdict(
         settled=settled, placed=placed, names=names, tree=tree, removed=removed, removed_rekeyed=rekeyed_removed, labels=labels, leaves=leaves,
         plan=plan(run.files, names, placed[stored], going), features=len(known) + counts.added - counts.removed, result=result,
-        stops=_guards(run, known, processed, settled, before, counts, removed),
+        stops=_guards(run, known, processed, settled, before, counts, removed, names, placed),
         nothing_to_do=quiet and run.head is not None and not terms.new_contract,
     )
+
+
+def published_before(run: Run, known: Known, slot: npt.NDArray[np.int32]) -> Before:
+    """The index rows of the candidates that were published before."""
+    n = len(slot)
+    if not len(known):  # a first publish: nothing was there, and nothing is kept of it
+        nothing = np.broadcast_to(np.zeros((1, 2), np.uint64), (n, 2))
+        return Before(nothing, nothing, np.broadcast_to(np.full(1, -1, np.int32), n))
+    out = Before(np.zeros((n, 2), np.uint64), np.zeros((n, 2), np.uint64), np.full(n, -1, np.int32))
+    at = np.flatnonzero(slot >= 0)
+    if run.head is not None and len(at):
+        rows = look_up(run.store, run.head.manifest.index, known.position[slot[at]])
+        out.digest[at] = halves(rows.column("digest"))
+        out.source[at] = halves(rows.column("source_digest"))
+        out.partition[at] = known.partition[slot[at]]
+    return out
 
 
 def _place(run: Run, processed: Processed, before: Before) -> tuple[npt.NDArray[np.int32], Tree | None]:
@@ -164,19 +181,58 @@ def _changed(settled: Settled, unit: str) -> Changed | None:
     )
 
 
-def _guards(run: Run, known: Known, processed: Processed, settled: Settled, before: Before, counts: Counts, removed: Any) -> list[Finding]:
+def _guards(
+    run: Run, known: Known, processed: Processed, settled: Settled, before: Before, counts: Counts, removed: Any, names: list[str],
+    placed: npt.NDArray[np.int32],
+) -> list[Finding]:
+    """Every guard that fires, those that were decided before pass 2 too: one report, one token."""
+    if emptied(run, known):
+        return emptied(run, known)  # how much that changes is said already
+    rule, features, keyed = run.publication.guard, len(known), ", ".join(run.terms.key_columns)
+    found: list[Finding | None] = [*measured(run, known, rejected=counts.removed - removed.num_rows, extent=processed.extent)]
+    share = (counts.added + counts.changed + counts.removed - counts.rekeyed) / max(features, 1)
+    if run.head is not None and share > rule.max_changed_fraction:
+        codes = settled.codes
+        changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
+        gone = np.concatenate([before.digest[changed], halves(removed.column("digest"))])
+        elsewhere = classes.found_elsewhere(processed.digest[fresh], gone, before.digest[fresh])
+        facts = evidence_of(run.terms, settled, counts, elsewhere, features, keyed)
+        found.append(guards.changed_fraction(facts, share=share, limit=rule.max_changed_fraction))
+    moved = settled.codes == classes.MOVED
+    found.append(guards.moved_fraction(keyed, counts.moved, features, rule.max_moved_fraction,
+                                       commonest_move(before.partition[moved], placed[moved], names) if rule.max_moved_fraction is not None else ""))
+    for column, changes in sorted(settled.column_changes.items()):
+        found.append(guards.column_changed(column, changes, features - counts.removed, rule.max_column_changed_fraction, column_cause(settled, column)))
+    return [each for each in found if each is not None]
+
+
+def measured(run: Run, known: Known, *, rejected: int = 0, extent: guards.Box | None = None) -> list[Finding]:
+    """The guards that keys and measures of pass 1 decide.
+
+    Args:
+        run: after pass 1.
+        known: the last version.
+        rejected: features that are removed since their delivered row was rejected.
+        extent: of all candidates as they come out; wanted where the delivery's own says nothing (another CRS than the last one's).
+    """
+    terms, received, rule, features = run.terms, run.delivery, run.publication.guard, len(known)
+    keyed, lost = ", ".join(terms.key_columns), len(received.removed)
+    found = [guards.null_geometry_fraction(terms.geometry, received.nowhere, received.rows, rule.max_null_geometry_fraction)]
     if run.head is None:
-        return []
-    gone = emptied(run, known)
-    if gone:
-        return gone  # how much that changes is said already
-    keyed = ", ".join(run.terms.key_columns)
-    found = [guards.withdrawn(run.delivery.set_digest, run.head.manifest.withdrawn, keyed)]
-    share = (counts.added + counts.changed + counts.removed - counts.rekeyed) / max(len(known), 1)
-    limit = run.publication.guard.max_changed_fraction
-    if share > limit:
-        facts = evidence_of(run.terms, settled, processed, before, halves(removed.column("digest")), counts, len(known), keyed)
-        found.append(guards.changed_fraction(facts, share=share, limit=limit))
+        return [each for each in found if each is not None]
+    found.append(guards.withdrawn(received.set_digest, run.head.manifest.withdrawn, keyed))
+    why = ""
+    if lost and (rule.max_removed_fraction is not None or rule.min_key_survival is not None):
+        fresh = received.candidates.source[received.candidates.slot < 0]
+        why = renumbered(received.gone_source, fresh, keyed) if terms.comparable else ""
+        why = why or partitions_gone(known, received.removed, terms.partitions.names())
+    found.append(guards.removed_fraction(keyed, lost + rejected, features, rule.max_removed_fraction, why))
+    found.append(guards.key_survival(keyed, features - lost, features, rule.min_key_survival, why))
+    now, then = received.extent, terms.last_extent
+    if then is None:
+        now, then = extent, extent_of(run.head.manifest)
+    metres = None if terms.geographic or not terms.same_crs else terms.metres
+    found.append(guards.extent_shift(terms.geometry, now, then, rule.max_extent_shift, metres=metres, outside=received.outside))
     return [each for each in found if each is not None]
 
 
@@ -198,9 +254,9 @@ def confirmed(run: Run, stops: list[Finding]) -> bool:
     now = environment.now()
     for record in read_records(run.store):
         for issued in record.confirmations:
-            if guards.confirms(given, issued, parent=run.parent_sha256, delivery=run.delivery.set_digest, findings=stops,
+            if guards.confirms(given, issued, parent=run.parent_sha256, delivery=run.delivery.set_digest, guards=guards.fired(stops),
                                now_utc=environment.stamp(now), oldest_utc=environment.stamp(now - timedelta(days=TOKEN_DAYS))):
-                run.confirmations = [{"token": given, "guards": [each.rule for each in stops], "issued_utc": issued["issued_utc"],
+                run.confirmations = [{"token": given, "guards": guards.fired(stops), "issued_utc": issued["issued_utc"],
                                       "used_utc": environment.stamp(now), "by": environment.who()}]
                 return True
     return False

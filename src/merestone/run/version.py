@@ -54,7 +54,7 @@ def write_version(run: Run, known: Known, processed: Processed, before: Before, 
     step("data.before")
     with run.stage("pass 3"):
         job = Job(run.store, layout, terms.key_columns, stem, version, attempt.run_id, run.files, verdict.names)
-        gone = np.concatenate([candidates.hash[verdict.leaves], known.hash[received.removed]])
+        gone = np.concatenate([candidates.hash[verdict.leaves], received.gone])
         written = rewrite(job, verdict.plan, settled.ready, gone, workers=environment.cores())
     step("data.after")
     with run.stage("commit"):
@@ -62,7 +62,7 @@ def write_version(run: Run, known: Known, processed: Processed, before: Before, 
         rows = np.flatnonzero(settled.codes < classes.UNCHANGED)
         told = Told(
             rows, key_bytes(candidates.spool, rows), settled.codes, verdict.labels, processed.digest, candidates.source, before, verdict.placed,
-            verdict.names, verdict.removed, verdict.removed_rekeyed,
+            verdict.names, verdict.removed, verdict.removed_rekeyed, same_domain=terms.old_layout is None, same_rules=terms.short_cut,
         )
         total = Sum(head.manifest.set_digest) if head else Sum()
         changes = write_pieces(run.store, f"_changes/{stem}.parquet", CHANGES_SCHEMA, _followed(run, pieces(told), total), run.folder)
@@ -150,8 +150,8 @@ def _manifest(
         contract_sha256=terms.contract.digest, contract=terms.contract_body, key=terms.key_record(), domain=terms.domain,
         processing=terms.processing, partitioning=partitioning, features=verdict.features, counts=fates(verdict.result), files=files,
         changes=changes, index=index, findings=findings, lineage=lineage.to_json() if lineage else None,
-        delivery={"rows": run.delivery.rows, "set_digest": run.delivery.set_digest, "source": terms.source_record(),
-                  "confirmations": run.confirmations},
+        delivery={"rows": run.delivery.rows, "set_digest": run.delivery.set_digest, "extent": run.delivery.extent,
+                  "source": terms.source_record(), "confirmations": run.confirmations},
         set_digest=set_digest, files_written=0, files_carried=0, withdrawn=head.manifest.withdrawn if head else (), tool=environment.tools(),
     )
 
