@@ -169,9 +169,8 @@ def test_a_file_is_never_held_whole(tmp_path):
     noise = np.random.default_rng(1).integers(0, 256, (60 * rows, 200), np.uint8)
     table = pa.table({"n": pa.array(range(len(noise))), "noise": pa.FixedSizeBinaryArray.from_buffers(pa.binary(200), len(noise), [None, pa.py_buffer(noise)])})
     pq.write_table(table, path, row_group_size=rows)
-    before, held = pa.total_allocated_bytes(), []
-    for _ in open_source(SourceSpec(str(path))).batches(rows):
-        held.append(pa.total_allocated_bytes() - before)
+    before = pa.total_allocated_bytes()
+    held = [pa.total_allocated_bytes() - before for _ in open_source(SourceSpec(str(path))).batches(rows)]
     assert max(held) < path.stat().st_size / 4
 
 

@@ -196,7 +196,7 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str) -
     if not verdict.nothing_to_do:
         # An attempt without a writer of events: a comparison leaves no lineage.
         run.attempt = begin(store, run_id=run.nonce, nonce=run.nonce, name=publication.name, started_utc=environment.stamp(run.started), parent=head)
-        write_version(run, known, processed, before, verdict)
+        write_version(run, processed, before, verdict)
     said = [each for each in (*prepared.findings, *received.findings) if each.rule not in _TOLD_OTHERWISE]
     return _Passed(tuple(replace(each, severity="warning") for each in (*said, *rows, *verdict.result.findings)), verdict, tuple(notes))
 

@@ -90,7 +90,7 @@ def _publish(run: Run) -> PublishResult:
         return finish(run, verdict.result)
     if run.options.dry_run:
         return planned(run, verdict, processed)
-    return finish(run, *write_version(run, known, processed, before, verdict))
+    return finish(run, *write_version(run, processed, before, verdict))
 
 
 def _refusing(findings: list[Finding]) -> bool:

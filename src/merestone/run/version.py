@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from merestone.change import classes
 from merestone.change.classes import Before
 from merestone.dataset.index import load_table, needs_checkpoint
-from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Known, Sum, halves
+from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Sum, halves
 from merestone.dataset.manifest import DataFile, IndexRef, Manifest, ObjectRef
 from merestone.dataset.partition import tree_to_json
 from merestone.errors import InternalError
@@ -38,7 +38,7 @@ from merestone.run.verdict import Verdict
 PUBLISH_BATCH = 1 << 23  # batch numbers of stage `publish` start here, beyond those of any delivery
 
 
-def write_version(run: Run, known: Known, processed: Processed, before: Before, verdict: Verdict) -> tuple[PublishResult, SealedRun | None]:
+def write_version(run: Run, processed: Processed, before: Before, verdict: Verdict) -> tuple[PublishResult, SealedRun | None]:
     """Write everything that the new version names, and commit it.
 
     Raises:
