@@ -8,12 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 import merestone
-from transcript import blocks, environment, masked
+from transcript import FENCE, UPDATE, blocks, environment, masked
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,10 +115,16 @@ def test_the_map_pages_are_written_with_attribution(clone, printed):
 
 
 def test_the_readme_shows_the_whole_demo_as_it_prints(printed):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = "\n\n".join(masked(each) for each in blocks(readme, "console"))
+    page = ROOT / "README.md"
+    readme = page.read_text(encoding="utf-8")
     body = printed[printed.index("$ cd "): printed.index("\nThe map pages are")]
-    assert shown == masked(body)
+    if UPDATE:
+        starts = [body.index(each.splitlines()[0] + "\n") for each in blocks(readme, "console")]  # pictures stand between the blocks
+        pieces = iter([body[start:end].strip("\n") for start, end in pairwise([*starts, len(body)])])
+        page.write_text(FENCE.sub(lambda found: f"```console\n{next(pieces)}\n```" if found["language"] == "console" else found[0], readme),
+                        encoding="utf-8")
+    else:
+        assert "\n\n".join(masked(each) for each in blocks(readme, "console")) == masked(body)
 
 
 def test_the_demo_says_so_when_a_step_ends_otherwise(clone, tmp_path):
