@@ -92,6 +92,7 @@ def status(value: dict[str, Any]) -> str:
     for each in since[-5:]:
         by = f" by its {each['refused_by']}" if each["refused_by"] == "contract" else " by a guard" if each["refused_by"] else ""
         lines.append(_row("", f"{_time(each['started_utc'])}  {each['status']}{by}  run {each['run_id']}-{each['attempt']}"))
+        lines += [_row("", f"  {visible(each['why'])}")] if each["why"] else []
     if value["suppressed_share"]:
         lines.append(_row("noise", f"{value['suppressed_share']:.1%} of the last delivery differed within the grid only"))
     loose = f", {size(value['loose_bytes'])} by no version (attempts that failed or still run)" if value["loose_bytes"] else ""

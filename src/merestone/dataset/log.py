@@ -60,7 +60,7 @@ class Status:
     def to_json(self) -> dict[str, Any]:
         """The object in `merestone status --json`."""
         since = [{"run_id": each.run_id, "attempt": each.attempt, "status": each.status, "refused_by": each.refused_by,
-                  "started_utc": each.started_utc} for each in self.since]
+                  "started_utc": each.started_utc, "why": _why(each)} for each in self.since]
         return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"since": since}
 
 
@@ -104,6 +104,16 @@ def status(dataset: Dataset) -> Status:
     delivered = counts.get("delivered", 0)
     return Status(head.version, head.time_utc, head.features, head.contract_version, fresh.ended_utc if fresh else None, since,
                   len(manifests), live_bytes, old_bytes, loose_bytes, counts.get("suppressed", 0) / delivered if delivered else 0.0)
+
+
+def _why(record: RunRecord) -> str:
+    """In one sentence, why an attempt brought nothing."""
+    if record.status == "abandoned":
+        return "its process ended without a word: it was killed, or the machine stopped"
+    if record.error is not None:
+        return str(record.error["message"])
+    first = next(iter(record.findings), None)
+    return f"{first['surface']}.{first['rule']}: {first['observed']}" if first else ""
 
 
 def objects(manifest: Manifest) -> Iterator[ObjectRef]:
