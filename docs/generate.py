@@ -50,6 +50,7 @@ JSON_NAMES = {
                         "features_warned", "stages", "reasons", "sealed_events", "deduplication"),
     "lineage why": ("feature_id", "name", "version", "present", "partition", "since", "versions", "runs"),
     "lineage validate-schema": ("status", "faults"),
+    "lineage iso19115": ("status", "identifier", "version", "encoding", "steps", "sources", "out", "xml"),
     "lineage check-partitions": ("status", "problems"),
 }
 """Command to the names in its object, in order; what an option adds is left out (`keys`, `duckdb`, `vrt`; `crs`, `columns`, `out`)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from estate import Estate
+from iso_schemas import Schemas
 
 
 @pytest.fixture
@@ -17,3 +18,9 @@ def estate(tmp_path):
         return made[-1]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def schemas(tmp_path_factory):
+    """The published ISO schemas; skips where their wheels are not at hand."""
+    return Schemas(tmp_path_factory.mktemp("schemas"))

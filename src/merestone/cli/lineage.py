@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from merestone.cli import edge, options, words
-from merestone.cli.family import Family
+from merestone.cli.family import Family, Lazy
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, CorruptError, UsageError
 from merestone.lineage.hygiene import check_partitions
 from merestone.lineage.schema import validate_schema
@@ -25,7 +25,6 @@ LATER = {
     "runs": "`merestone log DATASET` lists the run of each version",
     "query": "",
     "ingest": "",
-    "iso19115": "",
     "openlineage": "",
     "prov": "",
     "prove": "",
@@ -35,7 +34,12 @@ LATER = {
 }
 
 
-@click.group(cls=Family, later=LATER)
+COMMANDS = {
+    "iso19115": Lazy("merestone.cli.lineage_out", "iso19115_record", "Write the lineage of a version or a run as an ISO 19115 metadata record."),
+}
+
+
+@click.group(cls=Family, lazy=COMMANDS, later=LATER)
 def lineage() -> None:
     """Ask what happened to a run's features, and why."""
 

@@ -131,11 +131,20 @@ def run_of(version: Version) -> tuple[str, int]:
     manifest = version.manifest
     while manifest.rollback is not None:
         manifest = Dataset(version.store).manifest(int(manifest.rollback["to"]))
+    return sealed_of(version.store, manifest).run_id, manifest.version
+
+
+def sealed_of(store: Store, manifest: Manifest) -> reading.RunManifest:
+    """The run manifest of lineage that a version names, proved by its checksum.
+
+    Raises:
+        UsageError: the version names none.
+        CorruptError: it is missing or altered.
+    """
     if manifest.lineage is None:
         raise UsageError(f"version {manifest.version} of {manifest.name} names no lineage", field=str(manifest.version),
                          hint="name another version with @N, or a run with --run")
-    sealed = reading.read_manifest(version.store, manifest.lineage["run_manifest"], sha256=manifest.lineage["sha256"])
-    return sealed.run_id, manifest.version
+    return reading.read_manifest(store, manifest.lineage["run_manifest"], sha256=manifest.lineage["sha256"])
 
 
 def lineage_summary(store: Store, run_id: str) -> dict[str, Any]:

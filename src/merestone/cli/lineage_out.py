@@ -1,0 +1,85 @@
+"""The commands `lineage iso19115 | openlineage | prov | prove | evidence`: lineage for others.
+
+Not here: the formats (`report`), where the facts come from (`run.iso`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from merestone.cli import edge, lineage_words, options
+from merestone.errors import EXIT_DONE, EXIT_REFUSED, InternalError, SourceError, UsageError
+from merestone.report import iso19115
+from merestone.report.iso19115_extend import encoding_of, extend
+from merestone.report.iso19115_lint import lint, read_record
+from merestone.run import iso
+from merestone.run.extract import written_whole
+
+
+@click.command("iso19115")
+@click.argument("dataset", metavar="DATASET[@N]", required=False)
+@click.option("--run", "run_id", metavar="ID", help="The record of one run, refused ones too, in place of a version's.")
+@click.option("--encoding", type=click.Choice(iso19115.ENCODINGS), default=iso19115.GMD, show_default=True,
+              help="gmd is ISO 19139, mdb is ISO 19115-3.")
+@click.option("--extend", "existing", metavar="FILE", help="Put the lineage into this metadata record, in the record's own encoding.")
+@click.option("--out", metavar="FILE", help="Write the record to this file; by default it is printed.")
+@click.option("--lint", "linted", metavar="FILE", help="Check a record instead: what its XML schemas let through. Exit 1 on faults.")
+@options.as_json
+def iso19115_record(
+    dataset: str | None, run_id: str | None, encoding: str, existing: str | None, out: str | None, linted: str | None, as_json: bool,
+) -> int:
+    """Write the lineage of a version or a run as an ISO 19115 metadata record.
+
+    The record is checked before it is written. XML with a DOCTYPE is never read.
+    """
+    if linted is not None:
+        return _lint(linted, as_json=as_json)
+    if dataset is None:
+        raise UsageError("no dataset is named", field="DATASET[@N]", hint="merestone lineage iso19115 --help")
+    record = iso.record_of_version(dataset) if run_id is None else iso.record_of_run(dataset, run_id)
+    if existing is not None:
+        data = _bytes(existing)
+        encoding = _encoding(data, existing)
+        text = extend(data, record, existing)
+    else:
+        text = iso19115.render(record, encoding)
+        if problems := lint(read_record(text.encode(), "the record")):
+            raise InternalError(f"the record fails its own check: {'; '.join(problems)}", hint="please report this")
+    value: dict[str, Any] = {
+        "status": "written", "identifier": record.identifier, "version": record.version, "encoding": encoding, "steps": len(record.steps),
+        "sources": len(record.sources), "out": out,
+    }
+    if out is not None:
+        with written_whole(out) as place:
+            Path(place).write_text(text, encoding="utf-8", newline="\n")
+        shown = lineage_words.iso_written(value)
+    else:
+        value["xml"] = text
+        shown = text.rstrip("\n")
+    edge.answer(value, shown, as_json=as_json)
+    return EXIT_DONE
+
+
+def _lint(path: str, *, as_json: bool) -> int:
+    problems = lint(read_record(_bytes(path), path))
+    edge.answer({"status": "fail" if problems else "pass", "problems": problems}, lineage_words.problems(path, problems, "is a sound record"),
+                as_json=as_json)
+    return EXIT_REFUSED if problems else EXIT_DONE
+
+
+def _encoding(data: bytes, path: str) -> str:
+    found = encoding_of(read_record(data, path))
+    if found is None:
+        raise SourceError(f"{path} is no metadata record: its root is neither gmd:MD_Metadata nor mdb:MD_Metadata", field=path,
+                          hint="give a record of ISO 19139 or ISO 19115-3")
+    return found
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as fault:
+        raise SourceError(f"{path} cannot be read: {fault.strerror or fault}", field=path, hint="check the path and its permissions") from fault

@@ -1,0 +1,191 @@
+"""The facts of an ISO 19115 record: a version's or a run's lineage, its contract, extent and sources, gathered from the store.
+
+Not here: the XML (`report.iso19115`), its checks (`report.iso19115_lint`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID, uuid5
+
+from pyproj import Transformer
+from pyproj.exceptions import ProjError
+
+from merestone.dataset.current import current
+from merestone.dataset.manifest import Manifest
+from merestone.dataset.version import Dataset
+from merestone.lineage import reading, steps
+from merestone.lineage.reading import RunManifest
+from merestone.lineage.store import ROOT
+from merestone.report.iso19115 import ProcessStep, Record, Source
+from merestone.run.browse import open_dataset, parse_address, sealed_of
+from merestone.storage.port import Store
+
+_SPACE = UUID("4f3d8b1e-9a67-5c1d-8a52-6f0f3d0c7e21")
+"""Namespace of the identifiers of records that no contract names; never changes."""
+
+
+def record_of_version(text: str) -> Record:
+    """The record of the version that `DATASET[@N]` names.
+
+    Raises:
+        UsageError: there is no such dataset or version.
+        CorruptError: its lineage cannot be read.
+    """
+    address = parse_address(text)
+    dataset = open_dataset(address.where)
+    manifest = dataset.version(address.version).manifest
+    made = manifest
+    while made.rollback is not None:
+        made = dataset.manifest(int(made.rollback["to"]))
+    attempts = reading.attempts_of(dataset.store, sealed_of(dataset.store, made).run_id) if made.lineage is not None else []
+    parent = dataset.manifest(made.parent) if made.parent is not None else None
+    opening = f"Version {manifest.version} of {manifest.name}"
+    if manifest is not made:
+        opening += f" restores version {made.version}" + (f" ({manifest.rollback['reason']})" if manifest.rollback else "") + "; that"
+    opening += f" was made by run {made.run_id} from {_shown(made.delivery.get('source', {}))} and holds {made.features} features."
+    counts = ", ".join(f"{value} {name}" for name, value in made.counts.items() if value or name in ("delivered", "added", "changed", "removed"))
+    sources = [_delivery(made.delivery.get("source", {}), made.delivery)]
+    if parent is not None:
+        root = f", lineage root {parent.lineage['root']}" if parent.lineage else ""
+        sources.append(Source(f"{parent.name}, version {parent.version}",
+                              f"{parent.features} features as version {parent.version} published them{root}", f"EPSG:{parent.contract['crs_epsg']}"))
+    return _record(dataset.store, attempts, manifest, f"{opening} Rows: {counts}.", sources, manifest.version)
+
+
+def record_of_run(text: str, run_id: str) -> Record:
+    """The record of one run, refused ones too: what it did, without a claim to a finished dataset where no version came of it.
+
+    Raises:
+        UsageError: there is no such dataset, or no such sealed run.
+        CorruptError: its lineage cannot be read.
+    """
+    dataset = open_dataset(parse_address(text).where)
+    attempts = reading.attempts_of(dataset.store, run_id)
+    head = current(dataset.store)
+    manifests = list(dataset.manifests()) if head is not None else []
+    paths = {each.path for each in attempts}
+    made = next((each for each in reversed(manifests) if each.lineage and each.lineage["run_manifest"] in paths), None)
+    if made is not None:
+        return record_of_version(f"{parse_address(text).where}@{made.version}")
+    about = attempts[-1].doc.get("about", {})
+    name = about.get("dataset") or _folder(dataset)
+    opening = f"Run {run_id} of {name} published no version."
+    sources = [_delivery(about["source"], {})] if about.get("source") else []
+    return _record(dataset.store, attempts, manifests[0] if manifests else None, opening, sources, None, name=name)
+
+
+def _record(
+    store: Store, attempts: Sequence[RunManifest], manifest: Manifest | None, opening: str, sources: Sequence[Source], version: int | None,
+    *, name: str | None = None,
+) -> Record:
+    last = attempts[-1] if attempts else None
+    about: Mapping[str, Any] = last.doc.get("about", {}) if last is not None else {}
+    found = steps.run_steps(store, attempts, ROOT)
+    title = manifest.name if manifest is not None else name or ""
+    contract = manifest.contract if manifest is not None else {}
+    product = _uuid(contract.get("product_id"))
+    identifier = product if product is not None and version is not None else uuid5(product or _SPACE, last.run_id if last is not None else title)
+    time = datetime.fromisoformat(last.sealed_utc if last is not None and version is None else manifest.time_utc if manifest is not None
+                                  else "1970-01-01T00:00:00Z")
+    if version is None and last is not None:
+        title = f"{title}: run {last.run_id}, nothing published"
+    named = manifest.name if manifest is not None else name
+    described = str(contract.get("description") or f"The dataset {named}.")
+    stamp = about.get("contract_version") or (manifest.contract_version if manifest is not None and version is not None else None)
+    return Record(
+        identifier=str(identifier), title=title, abstract=described, contact=contract.get("product_owner_id"), time=time, version=version,
+        epsg=contract.get("crs_epsg"), extent=_extent(manifest) if manifest is not None and version is not None else None,
+        statement=f"{opening} {_verdict(store, attempts)}", rationale=f"Contract {stamp} of {named}." if stamp else "",
+        steps=tuple(_step(each, about.get("source") or {}, manifest) for each in found), sources=tuple(sources),
+    )
+
+
+def _verdict(store: Store, attempts: Sequence[RunManifest]) -> str:
+    """The counts of a run and its root; both come from the rows that the scorecard counts."""
+    total = reading.verdict(store, attempts)
+    if not total["total_events"]:
+        return "No processing was recorded."
+    last = attempts[-1]
+    return (f"{total['features']} features met: {total['features_passed']} passed, {total['features_warned']} warned, "
+            f"{total['features_rejected']} rejected; {total['total_events']} lineage events: {total['passed']} PASS, {total['warned']} WARN, "
+            f"{total['rejected']} REJECT. Run {last.run_id}, attempt {last.attempt}, Merkle root {last.root} (blake2b-256, {last.path}).")
+
+
+def _step(step: steps.Step, source: Mapping[str, Any], manifest: Manifest | None) -> ProcessStep:
+    procedure, parameters = [], []
+    operation = source.get("operation") or {}
+    if step.event_type == "TRANSFORM" and operation.get("source") == step.source_crs and operation.get("strategy_index") == step.strategy_index:
+        procedure.append(str(operation["name"]))
+        parameters += [str(operation["pipeline"]), f"PROJ {operation['proj']}, EPSG database {operation['database']}"]
+        for word, names in (("grids", operation.get("grids")), ("missing grids", operation.get("missing_grids"))):
+            if names:
+                parameters.append(f"{word}: {', '.join(map(str, names))}")
+        if operation.get("swap"):
+            parameters.append("x and y swapped as declared")
+    if step.strategy_index is not None:
+        procedure.append(f"strategy_index {step.strategy_index}")
+    if step.accuracy_m is not None:
+        low, high = step.accuracy_m
+        procedure.append(f"accuracy_m {low:g}" + (f" to {high:g}" if high > low else ""))
+    if step.event_type == "SNAP" and manifest is not None:
+        parameters.append(f"coordinate precision {manifest.contract.get('coordinate_precision')} decimals")
+    if step.classes:
+        procedure.append(", ".join(f"{count} {name}" for name, count in sorted(step.classes.items())))
+    reasons = sorted(((outcome, text, count) for (outcome, text), count in step.reasons.items()), key=lambda each: (-each[2], each[0], each[1]))
+    if step.first is None or step.last is None:
+        raise ValueError(f"step {step.stage} has no events")
+    return ProcessStep(
+        step.stage, step.event_type, step.source_crs, step.target_crs, step.passed, step.warned, step.rejected, step.first, step.last,
+        tuple(sorted(step.tools)), tuple(reasons), "; ".join(procedure), "; ".join(parameters),
+    )
+
+
+def _delivery(source: Mapping[str, Any], delivery: Mapping[str, Any]) -> Source:
+    told = [f"{source['driver']} file" if source.get("driver") else "delivery"]
+    if source.get("layer"):
+        told.append(f"layer {source['layer']}")
+    if source.get("encoding"):
+        told.append(f"encoding {source['encoding']}")
+    if delivery.get("rows") is not None:
+        told.append(f"{delivery['rows']} rows")
+    if delivery.get("set_digest"):
+        told.append(f"set digest {delivery['set_digest']}")
+    crs = source.get("crs")
+    return Source(_shown(source), ", ".join(told), crs if isinstance(crs, str) and crs.startswith("EPSG:") else None)
+
+
+def _shown(source: Mapping[str, Any]) -> str:
+    """The file's name: a folder on the machine of the run is nobody else's business."""
+    return PurePath(str(source["path"])).name if source.get("path") else "an unnamed delivery"
+
+
+def _extent(manifest: Manifest) -> tuple[float, float, float, float] | None:
+    """West, south, east, north of the files in degrees (WGS 84), None where no feature has a position."""
+    boxes = [each.bbox for each in manifest.files if each.bbox is not None and all(map(math.isfinite, each.bbox))]
+    if not boxes:
+        return None
+    transformer = Transformer.from_crs(manifest.contract["crs_epsg"], 4326, always_xy=True)
+    try:
+        west, south, east, north = transformer.transform_bounds(
+            min(box[0] for box in boxes), min(box[1] for box in boxes), max(box[2] for box in boxes), max(box[3] for box in boxes))
+    except ProjError:
+        return None
+    if not all(map(math.isfinite, (west, south, east, north))):
+        return None
+    return max(west, -180.0), max(south, -90.0), min(east, 180.0), min(north, 90.0)
+
+
+def _uuid(text: Any) -> UUID | None:
+    try:
+        return UUID(str(text)) if text else None
+    except ValueError:
+        return None
+
+
+def _folder(dataset: Dataset) -> str:
+    return dataset.url.rstrip("/").rpartition("/")[2]

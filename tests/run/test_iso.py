@@ -1,0 +1,172 @@
+"""The ISO record of real versions and runs: valid, and its counts are those of the event store."""
+
+import re
+from collections import Counter
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pytest
+from shapely import Point
+
+from cli.products import FIELDS, rows
+from estate import geoparquet, save
+from merestone.errors import UsageError
+from merestone.lineage.collector import LineageCollector
+from merestone.lineage.event import LineageEvent
+from merestone.lineage.reading import conformance_summary, deduplicate, read_run
+from merestone.lineage.store import RunWriter
+from merestone.report.iso19115 import ENCODINGS, render
+from merestone.report.iso19115_lint import lint, read_record
+from merestone.run.goback import go_back
+from merestone.run.iso import record_of_run, record_of_version
+from merestone.storage.local import LocalStore
+from report.test_iso19115 import texts
+
+TIME = datetime(2024, 5, 1, 10, tzinfo=UTC)
+
+
+@pytest.fixture
+def nights(estate, tmp_path):
+    """Two nights in another CRS than delivered; in the second a row is rejected, and its text is hostile."""
+    fields = [dict(each) for each in FIELDS]
+    fields[1]["pattern"] = "[a-z]*"
+    made = estate(fields, geometry_type="point", key=["pid"], epsg=28992, precision=3)
+    made.by_place(10).free().settings["rejects"] = {"max_fraction": 0.5}
+    second = rows(p3={"owner": "b"}, p5={"geometry": Point(5.1, 52.1)}, p7=None, p9={"owner": "<&]]>\x07\u202e"}, p99={"rank": 99})
+    for name, given in (("first", rows()), ("second", second)):
+        assert made.publish(save(given, tmp_path / f"{name}.gpkg")).status == "published"
+    return made
+
+
+def counted(text):
+    """Events by stage, event type and outcome, as the record's steps tell them."""
+    found = Counter()
+    for said in texts(text, "description"):
+        if match := re.match(r"(\S+)/(\w+):.*?; (\d+) PASS, (\d+) WARN, (\d+) REJECT\.", said):
+            for outcome, number in zip(("PASS", "WARN", "REJECT"), match.groups()[2:], strict=True):
+                found[match[1], match[2], outcome] += int(number)
+    return +found
+
+
+def stored(store, run_id):
+    table = deduplicate(read_run(store, run_id))
+    return Counter(zip(*(table.column(name).to_pylist() for name in ("stage", "event_type", "outcome")), strict=True))
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_the_counts_of_a_version_are_those_of_its_events(nights, schemas, encoding):
+    for version in (1, 2):
+        text = render(record_of_version(f"{nights.url}@{version}"), encoding)
+        assert schemas.faults(text, encoding) == []
+        assert lint(read_record(text.encode(), "test")) == []
+        manifest = nights.manifest(version)
+        assert counted(text) == stored(nights.dataset.store, manifest.run_id)
+        (statement,) = texts(text, "statement")
+        total = conformance_summary(f"{nights.url}/_lineage", manifest.run_id)
+        assert f"{total['features']} features met: {total['features_passed']} passed, {total['features_warned']} warned, " in statement
+        assert f"{total['total_events']} lineage events: {total['passed']} PASS, {total['warned']} WARN, {total['rejected']} REJECT" in statement
+        assert manifest.lineage["root"] in statement
+        assert str(nights.folder) not in text
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_it_tells_operation_software_and_reasons(nights, encoding):
+    text = render(record_of_version(str(nights.url)), encoding)
+    assert "EPSG:4326 to EPSG:28992" in text
+    assert "proj=sterea" in text
+    assert "accuracy_m 1" in text
+    assert "PROJ 9" in text
+    assert "1 changed, 1 held, 1 removed" in text
+    assert any("1 REJECT: owner pattern" in each for each in texts(text, "description"))
+    assert len(texts(text, "westBoundLongitude")) == 1
+
+
+def test_the_same_version_gives_the_same_bytes(nights):
+    for encoding in ENCODINGS:
+        assert render(record_of_version(str(nights.url)), encoding) == render(record_of_version(f"{nights.url}@2"), encoding)
+
+
+def test_behind_a_rollback_stands_the_run_that_made_the_content(nights):
+    go_back(nights.dataset, to=1, reason="wrong & export")
+    record = record_of_version(str(nights.url))
+    assert record.version == 3
+    assert record.statement.startswith(f"Version 3 of product restores version 1 (wrong & export); that was made by run {nights.manifest(1).run_id}")
+
+
+def test_the_record_of_a_run_is_that_of_the_version_it_made(nights):
+    assert record_of_run(str(nights.url), nights.manifest(1).run_id) == record_of_version(f"{nights.url}@1")
+
+
+def test_a_refused_run_claims_no_dataset(nights, schemas, tmp_path):
+    nights.settings["rejects"] = {"max_fraction": 0}
+    ended = nights.publish(save(rows(p1={"owner": "9"}), tmp_path / "bad.gpkg"))
+    assert ended.status == "refused"
+    record = record_of_run(str(nights.url), ended.result.run_id)
+    assert (record.version, record.extent) == (None, None)
+    assert "published no version" in record.statement
+    assert record.identifier != record_of_version(str(nights.url)).identifier
+    for encoding in ENCODINGS:
+        text = render(record, encoding)
+        assert schemas.faults(text, encoding) == []
+        assert counted(text) == stored(nights.dataset.store, ended.result.run_id)
+
+
+def test_a_run_that_is_not_there_is_wrong_usage(nights):
+    with pytest.raises(UsageError, match="no sealed run 'nix'"):
+        record_of_run(str(nights.url), "nix")
+
+
+# --- a store of events alone -------------------------------------------------------------------------------------------------------------
+
+
+def foreign_store(folder, events):
+    """A store with the runs `empty`, r1 and r2, without any dataset."""
+    store = LocalStore(folder / "events")
+    for run in ("empty", "r1", "r2"):
+        collector = LineageCollector()
+        for each in events:
+            if each["run_id"] == run:
+                collector.add(LineageEvent(**each))
+        writer = RunWriter(str(folder), run, 0, "ab")
+        writer.write(collector.drain())
+        writer.seal(store, run_date=date(2024, 5, 1), plan=["crs_normalize"], tool={}, time=TIME)
+    return store
+
+
+def event(run, number, **more):
+    return {"run_id": run, "sequence": number, "stage": "crs_normalize", "event_type": "REJECT", "feature_id": f"p{number}",
+            "source_crs": "EPSG:25832", "target_crs": "EPSG:4326", "outcome": "REJECT", "event_time_utc": TIME,
+            "rejection_reason": f"reason {number}", **more}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_records_at_the_edge(tmp_path, schemas, encoding):
+    passed = {"event_type": "TRANSFORM", "outcome": "PASS", "rejection_reason": None}
+    store = foreign_store(tmp_path, [*(event("r1", number) for number in (1, 2, 3)), event("r2", 1, **passed)])
+    made = {run: render(record_of_run(store.url, run), encoding) for run in ("empty", "r1", "r2")}
+    for run, text in made.items():
+        assert schemas.faults(text, encoding) == []
+        assert lint(read_record(text.encode(), "test")) == []
+        assert render(record_of_run(store.url, run), encoding) == text
+        assert "EX_GeographicBoundingBox" not in text
+        assert "completed" not in text
+    assert texts(made["empty"], "statement")[0].endswith("No processing was recorded.")
+    assert "processStep" not in made["empty"]
+    assert "3 features met: 0 passed, 0 warned, 3 rejected" in texts(made["r1"], "statement")[0]
+    assert all(f"1 REJECT: reason {number}" in made["r1"] for number in (1, 2, 3))
+    assert counted(made["r2"]) == {("crs_normalize", "TRANSFORM", "PASS"): 1}
+    assert "2024-05-01T10:00:00Z" in texts(made["r2"], "DateTime" if encoding == "gmd" else "timePosition")
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_dataset_without_rows_has_no_extent(estate, tmp_path, schemas, encoding):
+    made = estate(FIELDS, geometry_type="point", key=["pid"])
+    kinds = {"pid": pa.string(), "owner": pa.string(), "rank": pa.int64(), "area": pa.decimal128(8, 2)}
+    columns = {name: pa.array([], kind) for name, kind in kinds.items()}
+    assert made.publish(geoparquet(tmp_path / "none.parquet", {**columns, "geometry": []}, epsg=4326)).status == "published"
+    record = record_of_version(str(made.url))
+    assert (record.extent, record.steps) == (None, ())
+    assert record.statement.endswith("No processing was recorded.")
+    text = render(record, encoding)
+    assert schemas.faults(text, encoding) == []
+    assert lint(read_record(text.encode(), "test")) == []
