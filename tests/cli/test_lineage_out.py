@@ -29,7 +29,7 @@ def test_the_record_of_a_run(published, merestone):
     assert merestone("lineage", "iso19115", published.url, "--run", "nix", "--json").code == 2
 
 
-def test_lineage_goes_into_a_plain_record_and_hostile_ones_are_refused(published, merestone, tmp_path):
+def test_x02_lineage_goes_into_a_plain_record_and_hostile_ones_are_refused(published, merestone, tmp_path):
     record = tmp_path / "plain.xml"
     plain = ('<gmd:MD_Metadata xmlns:gmd="http://www.isotc211.org/2005/gmd" xmlns:gco="http://www.isotc211.org/2005/gco"><gmd:fileIdentifier>'
              "<gco:CharacterString>id-1</gco:CharacterString></gmd:fileIdentifier></gmd:MD_Metadata>")

@@ -140,7 +140,7 @@ def event(run, number, **more):
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_records_at_the_edge(tmp_path, schemas, encoding):
+def test_x03_records_at_the_edge(tmp_path, schemas, encoding):
     passed = {"event_type": "TRANSFORM", "outcome": "PASS", "rejection_reason": None}
     store = foreign_store(tmp_path, [*(event("r1", number) for number in (1, 2, 3)), event("r2", 1, **passed)])
     made = {run: render(record_of_run(store.url, run), encoding) for run in ("empty", "r1", "r2")}
@@ -159,7 +159,7 @@ def test_records_at_the_edge(tmp_path, schemas, encoding):
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_dataset_without_rows_has_no_extent(estate, tmp_path, schemas, encoding):
+def test_x03_a_dataset_without_rows_has_no_extent(estate, tmp_path, schemas, encoding):
     made = estate(FIELDS, geometry_type="point", key=["pid"])
     kinds = {"pid": pa.string(), "owner": pa.string(), "rank": pa.int64(), "area": pa.decimal128(8, 2)}
     columns = {name: pa.array([], kind) for name, kind in kinds.items()}
