@@ -51,6 +51,10 @@ JSON_NAMES = {
     "lineage why": ("feature_id", "name", "version", "present", "partition", "since", "versions", "runs"),
     "lineage validate-schema": ("status", "faults"),
     "lineage iso19115": ("status", "identifier", "version", "encoding", "steps", "sources", "out", "xml"),
+    "lineage prove": ("format", "dataset", "version", "feature_id", "run_id", "attempt", "root", "run_manifest", "run_manifest_sha256", "proofs",
+                      "out"),
+    "lineage evidence": ("name", "version", "run_id", "root", "manifest_sha256", "files", "out"),
+    "lineage validate-schema": ("status", "faults"),
     "lineage check-partitions": ("status", "problems"),
 }
 """Command to the names in its object, in order; what an option adds is left out (`keys`, `duckdb`, `vrt`; `crs`, `columns`, `out`)."""

@@ -1,5 +1,10 @@
 """`lineage iso19115`: written, printed, put into a record, and checked."""
 
+import json
+import subprocess
+import sys
+import zipfile
+
 import pytest
 
 from merestone.report.iso19115_lint import lint, read_record
@@ -63,3 +68,20 @@ def test_a_record_is_checked(published, merestone, tmp_path):
 
 def test_without_a_dataset_it_is_wrong_usage(merestone):
     assert merestone("lineage", "iso19115").code == 2
+
+
+def test_a_proof_is_written_with_its_verifier_beside_it(published, merestone, tmp_path):
+    out = tmp_path / "proof.json"
+    ended = merestone("lineage", "prove", published.file, "p3", "--out", out)
+    script, root = tmp_path / "verify_lineage.py", json.loads(out.read_text())["root"]
+    assert f"python {script} {out} {root}" in ended.out
+    assert subprocess.run([sys.executable, "-I", script, out, root], check=False, capture_output=True).returncode == 0
+    assert json.loads(merestone("lineage", "prove", published.file, "p3").out) == json.loads(out.read_text())
+    assert merestone("lineage", "prove", published.file, "nix").code == 2
+
+
+def test_evidence_is_written(published, merestone, tmp_path):
+    ended = merestone("lineage", "evidence", f"{published.file}@1", "--out", tmp_path / "e.zip")
+    assert ended.code == 0
+    assert "evidence for product v1" in ended.out
+    assert zipfile.ZipFile(tmp_path / "e.zip").testzip() is None

@@ -27,8 +27,6 @@ LATER = {
     "ingest": "",
     "openlineage": "",
     "prov": "",
-    "prove": "",
-    "evidence": "",
     "retain": "",
     "check-complete": "",
 }
@@ -36,6 +34,10 @@ LATER = {
 
 COMMANDS = {
     "iso19115": Lazy("merestone.cli.lineage_out", "iso19115_record", "Write the lineage of a version or a run as an ISO 19115 metadata record."),
+    "prove": Lazy("merestone.cli.lineage_out", "prove",
+                  "Prove that what is said of a feature is part of a sealed run: Merkle inclusion proofs of its events."),
+    "evidence": Lazy("merestone.cli.lineage_out", "evidence",
+                     "Write all that stands behind a version into one ZIP file, with a script that verifies it."),
 }
 
 

@@ -5,6 +5,7 @@ Not here: the formats (`report`), where the facts come from (`run.iso`).
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from merestone.errors import EXIT_DONE, EXIT_REFUSED, InternalError, SourceError
 from merestone.report import iso19115
 from merestone.report.iso19115_extend import encoding_of, extend
 from merestone.report.iso19115_lint import lint, read_record
-from merestone.run import iso
+from merestone.run import evidence_file, iso
 from merestone.run.extract import written_whole
 
 
@@ -53,8 +54,7 @@ def iso19115_record(
         "sources": len(record.sources), "out": out,
     }
     if out is not None:
-        with written_whole(out) as place:
-            Path(place).write_text(text, encoding="utf-8", newline="\n")
+        _write(out, text)
         shown = lineage_words.iso_written(value)
     else:
         value["xml"] = text
@@ -83,3 +83,45 @@ def _bytes(path: str) -> bytes:
         return Path(path).read_bytes()
     except OSError as fault:
         raise SourceError(f"{path} cannot be read: {fault.strerror or fault}", field=path, hint="check the path and its permissions") from fault
+
+
+@click.command()
+@options.dataset
+@click.argument("feature", metavar="FEATURE")
+@click.option("--run", "run_id", metavar="ID", help="A run; by default the newest one, up to the version, that met the feature.")
+@click.option("--out", metavar="FILE", help="Write the proof to this file, and the script that verifies it beside it; by default it is printed.")
+@options.as_json
+def prove(dataset: str, feature: str, run_id: str | None, out: str | None, as_json: bool) -> int:
+    """Prove that what is said of a feature is part of a sealed run: Merkle inclusion proofs of its events.
+
+    Whoever has the run's root from elsewhere verifies the proof with a short script that needs no Merestone.
+    """
+    found = evidence_file.proof_of(dataset, feature, run_id)
+    if out is not None:
+        _write(out, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+        beside = Path(out).parent / evidence_file.VERIFIER
+        _write(str(beside), evidence_file.verifier())
+        edge.answer({**found, "out": out}, lineage_words.proved(found, out, str(beside)), as_json=as_json)
+    else:
+        edge.answer({**found, "out": None}, json.dumps(found, ensure_ascii=False, indent=1), as_json=as_json)
+    return EXIT_DONE
+
+
+@click.command()
+@options.dataset
+@click.option("--out", metavar="FILE", required=True, help="The ZIP file to write.")
+@options.as_json
+def evidence(dataset: str, out: str, as_json: bool) -> int:
+    """Write all that stands behind a version into one ZIP file, with a script that verifies it.
+
+    It holds the contract, the chain of manifests, run records, sealed run manifests, ISO records, the verdict and the roots.
+    """
+    with written_whole(out) as place:
+        value = {**evidence_file.evidence(dataset, place), "out": out}
+    edge.answer(value, lineage_words.evidence(value), as_json=as_json)
+    return EXIT_DONE
+
+
+def _write(path: str, text: str) -> None:
+    with written_whole(path) as place:
+        Path(place).write_text(text, encoding="utf-8", newline="\n")

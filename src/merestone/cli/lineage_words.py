@@ -22,3 +22,19 @@ def problems(name: str, found: Sequence[str], sound: str) -> str:
     if not found:
         return f"{name} {sound}"
     return "\n".join([f"{name} has {plural(len(found), 'problem')}:", *(f"  {visible(each)}" for each in found)])
+
+
+def proved(value: dict[str, Any], out: str, script: str) -> str:
+    """A proof that was written."""
+    return "\n".join([
+        f"{out}: {plural(len(value['proofs']), 'event')} of {visible(value['feature_id'])} in run {value['run_id']}, root {value['root']}",
+        f"  next       python {script} {out} {value['root']}",
+    ])
+
+
+def evidence(value: dict[str, Any]) -> str:
+    """An evidence file that was written."""
+    return "\n".join([
+        f"{value['out']}: evidence for {value['name']} v{value['version']}, {plural(value['files'], 'file')}",
+        f"  next       unpack it, then: python verify_lineage.py . {value['manifest_sha256']}",
+    ])
