@@ -31,12 +31,20 @@ FIXED = {
     "lineage validate-schema": {"--json"},
     "lineage check-partitions": {"--root", "--require-epsg-target"},
 }
+    "lineage iso19115": {"--encoding", "--out", "--run", "--json"},
+    "lineage prove": {"--json"},
+    "lineage evidence": {"--out"},
+    "lineage history": {"--json"},
+    "lineage rejects": {"--json"},
+    "lineage runs": {"--json"},
+    "lineage query": {"--json"},
+    "lineage scorecard": {"--html", "--junit", "--json"},
+    "lineage check-complete": {"--json"},
 LATER_NAMES = {
     "apply", "reclaim", "drift", "resort", "export", "diagnose", "audit", "serve", "contract export", "contract docs",
     "contract diff",
     "contract infer", "contract import", "contract publish", "contract list", "contract pin", "contract notices", "contract deprecate",
-    "lineage scorecard", "lineage history", "lineage rejects", "lineage runs", "lineage query", "lineage ingest", "lineage iso19115",
-    "lineage openlineage", "lineage prov", "lineage prove", "lineage evidence", "lineage retain", "lineage check-complete",
+    "lineage ingest", "lineage openlineage", "lineage prov", "lineage retain",
 }
 
 

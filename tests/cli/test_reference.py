@@ -43,7 +43,10 @@ def test_every_command_prints_the_names_that_are_documented(published, merestone
         "changes": [file], "log": [file], "status": [file], "verify": [file], "rollback": [file, "--to", "1", "--reason", "test"],
         "contract lint": [published.contract], "contract schema": [], "contract show": [file], "lineage summary": [file],
         "lineage why": [file, "p1"], "lineage iso19115": [file],
-        "lineage prove": [file, "p1"], "lineage evidence": [file, "--out", tmp_path / "evidence.zip"], "lineage validate-schema": [tmp_path / "schema.yaml"], "lineage check-partitions": ["--root", root],
+        "lineage scorecard": [file], "lineage history": [file, "p1"], "lineage rejects": [file], "lineage runs": [file],
+        "lineage query": [file], "lineage check-complete": [file],
+        "lineage prove": [file, "p1"], "lineage evidence": [file, "--out", tmp_path / "evidence.zip"],
+        "lineage validate-schema": [tmp_path / "schema.yaml"], "lineage check-partitions": ["--root", root],
     }
     assert set(calls) == set(generate.JSON_NAMES)
     for name, arguments in calls.items():

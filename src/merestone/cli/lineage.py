@@ -19,20 +19,21 @@ from merestone.run import browse
 from merestone.storage.open import open_store
 
 LATER = {
-    "scorecard": "`merestone lineage summary DATASET` gives the verdict of one run",
-    "history": "`merestone lineage why DATASET FEATURE` lists every run that met a feature",
-    "rejects": "rejected rows stand beside the run record: _runs/<run>-<attempt>.rejects.parquet",
-    "runs": "`merestone log DATASET` lists the run of each version",
-    "query": "",
     "ingest": "",
     "openlineage": "",
     "prov": "",
     "retain": "",
-    "check-complete": "",
 }
 
 
 COMMANDS = {
+    "scorecard": Lazy("merestone.cli.lineage_ask", "scorecard", "Score runs against thresholds: exit 1 where one breaks them, which gates a merge."),
+    "history": Lazy("merestone.cli.lineage_ask", "history", "Show every event of one feature, over all runs, oldest run first."),
+    "rejects": Lazy("merestone.cli.lineage_ask", "rejects", "List what was rejected and why: by default in the run that made the version."),
+    "runs": Lazy("merestone.cli.lineage_ask", "runs", "List the sealed runs of a dataset, newest first, refused ones too."),
+    "query": Lazy("merestone.cli.lineage_ask", "query", "Find events that meet all conditions, over all sealed runs or some."),
+    "check-complete": Lazy("merestone.cli.lineage_ask", "check_complete",
+                           "Check that lineage tells the whole story of a version: exit 1 with the missing ids where it does not."),
     "iso19115": Lazy("merestone.cli.lineage_out", "iso19115_record", "Write the lineage of a version or a run as an ISO 19115 metadata record."),
     "prove": Lazy("merestone.cli.lineage_out", "prove",
                   "Prove that what is said of a feature is part of a sealed run: Merkle inclusion proofs of its events."),

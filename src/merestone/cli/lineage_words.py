@@ -5,10 +5,11 @@ Not here: `summary` and `why` (`words`), machine output (the commands themselves
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from merestone.report.text import plural, visible
+from merestone.lineage.reading import RunManifest
+from merestone.report.text import count, plural, visible
 
 
 def iso_written(value: dict[str, Any]) -> str:
@@ -38,3 +39,61 @@ def evidence(value: dict[str, Any]) -> str:
         f"{value['out']}: evidence for {value['name']} v{value['version']}, {plural(value['files'], 'file')}",
         f"  next       unpack it, then: python verify_lineage.py . {value['manifest_sha256']}",
     ])
+
+
+def history(value: dict[str, Any], versions: Mapping[str, int], sealed: Sequence[RunManifest]) -> str:
+    """The events of one feature, by run."""
+    name = {each.run_id: each for each in sealed}
+    lines = [f"{visible(value['feature_id'])} in {value['name']}: {plural(len(value['events']), 'event')}"]
+    last = None
+    for event in value["events"]:
+        if event["run_id"] != last:
+            last = event["run_id"]
+            made = versions.get(name[last].path)
+            lines.append(f"  {name[last].run_date}  run {visible(last)}" + (f", which made v{made}" if made is not None else ""))
+        lines.append("    " + _event(event))
+    if (conflicts := value["deduplication"]["conflicts"]):
+        lines.append(f"  CONFLICT   {plural(conflicts, 'event')} contradict another of their own attempt")
+    return "\n".join(lines)
+
+
+def events(value: dict[str, Any]) -> str:
+    """Events that were asked for."""
+    lines = [f"{value['name']}: {plural(value['count'], 'event')}" + (f", written to {value['out']}" if value["out"] else "")]
+    lines += [f"  {visible(each['feature_id'])}  run {visible(each['run_id'])}  {_event(each)}" for each in value["events"]]
+    if value["count"] > len(value["events"]):
+        lines.append(f"  and {count(value['count'] - len(value['events']))} more; --limit shows and --out writes more")
+    return "\n".join(lines)
+
+
+def runs(value: dict[str, Any]) -> str:
+    """The sealed runs of a dataset."""
+    lines = [f"{value['name']}: {plural(len(value['runs']), 'sealed run')}"]
+    for each in value["runs"]:
+        made = f"v{each['version']}" if each["version"] is not None else "-"
+        again = f" (attempt {each['attempt']})" if each["attempt"] > 1 else ""
+        lines.append(f"  {each['sealed_utc'][:19].replace('T', ' ')}  {made:<6}{visible(each['run_id'])}{again}  {count(each['total_events'])} events: "
+                     f"{count(each['passed'])} passed, {count(each['warned'])} warned, {count(each['rejected'])} rejected")
+    return "\n".join(lines)
+
+
+def complete(value: dict[str, Any]) -> str:
+    """The gate over completeness."""
+    looked = f"{plural(len(value['runs']), 'run')}" + (f", {plural(value['features'], 'feature')}" if value["features"] else "")
+    lines = [f"{value['name']}: lineage is {'complete' if value['status'] == 'pass' else 'NOT complete'} ({looked})"]
+    for gap in value["gaps"]:
+        more = gap["count"] - len(gap["samples"])
+        shown = ", ".join(visible(each) for each in gap["samples"]) + (f" and {count(more)} more" if more > 0 else "")
+        lines.append(f"  {gap['severity']:<8} run {visible(gap['run_id'])}  {gap['rule']}: {gap['message']} ({count(gap['count'])}): {shown}")
+    return "\n".join(lines)
+
+
+def _event(event: dict[str, Any]) -> str:
+    parts = [event["stage"], event["event_type"], event["outcome"]]
+    if event["source_crs"] != event["target_crs"]:
+        parts.append(f"{event['source_crs']} to {event['target_crs']}")
+    if event["change_class"]:
+        parts.append(event["change_class"])
+    if event["rejection_reason"]:
+        parts.append(f"({event['rejection_reason']})")
+    return visible(" ".join(parts))

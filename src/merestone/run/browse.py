@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,11 +159,12 @@ def lineage_summary(store: Store, run_id: str) -> dict[str, Any]:
     summary["sealed_events"] = sum(part.rows for each in attempts for part in each.parts)
     summary["deduplication"] = None
     if summary["sealed_events"] > summary["total_events"]:
-        summary["deduplication"] = _set_aside(store, attempts)
+        summary["deduplication"] = set_aside(store, attempts)
     return summary
 
 
-def _set_aside(store: Store, attempts: list[reading.RunManifest]) -> dict[str, Any]:
+def set_aside(store: Store, attempts: Sequence[reading.RunManifest]) -> dict[str, Any]:
+    """What deduplication sets aside in a run, and the conflicts among it."""
     total: dict[str, Any] = {"rows": 0, "standing": 0, "replays": 0, "corrections": 0, "conflicts": 0, "samples": []}
     for table in reading.scan(store, attempts, names=LINEAGE_ARROW_SCHEMA.names):
         found = reading.deduplicate_report(table).to_json()

@@ -1,0 +1,202 @@
+"""Whether the lineage of a dataset tells the whole story of a version: the chain of each run, and published = accepted or held, minus removed.
+
+Not here: gaps inside one run's events (`lineage.complete`), damage (`publish.verify`, `lineage.proof`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from merestone.dataset.index import load_table
+from merestone.dataset.manifest import Manifest
+from merestone.dataset.rows import HINT, open_object
+from merestone.dataset.version import Dataset
+from merestone.errors import CorruptError
+from merestone.identity import key as keys
+from merestone.lineage import reading
+from merestone.lineage.collector import OUTSIDE_CHAIN, base_stage
+from merestone.lineage.complete import Gap, check_chain, check_sequence
+from merestone.lineage.reading import RunManifest, deduplicate
+from merestone.lineage.store import ROOT
+from merestone.outcome import SAMPLES
+from merestone.run import browse
+from merestone.storage.port import Store
+
+DOUBTFUL = frozenset({"future"})
+"""Rules that are told but fail nothing."""
+_MADE = pa.array(["added", "changed", "reprocessed", "refreshed", "suppressed"])
+_NAMES = ("event_id", "run_id", "sequence", "event_time_utc", "stage", "feature_id", "outcome", "change_class")
+
+
+@dataclass(slots=True)
+class Found:
+    """What was looked at, and the gaps, by the run that they are in."""
+
+    runs: list[str] = field(default_factory=list)
+    features: int = 0
+    gaps: list[tuple[str, Gap]] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return all(gap.rule in DOUBTFUL for _, gap in self.gaps)
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the events of one run say of its features: string arrays of feature ids."""
+
+    accepted: Any
+    rejected: Any
+    published: dict[str, Any]  # by change class, of stage `publish`
+
+
+def check_runs(store: Store, runs: Iterable[Sequence[RunManifest]], *, now: datetime, root: str = ROOT) -> Found:
+    """The chain and the order of the events of sealed runs.
+
+    Raises:
+        CorruptError: a part cannot be read.
+    """
+    found = Found()
+    for attempts in runs:
+        _check_run(store, attempts, found, now, root)
+    return found
+
+
+def check_version(dataset: Dataset, version: int | None, *, now: datetime) -> Found:
+    """The runs behind a version, and whether each of its features is told of by the run that made it.
+
+    Raises:
+        UsageError: there is no such version.
+        CorruptError: a manifest, change log, index or part cannot be read.
+    """
+    manifest = dataset.manifest(version)
+    found = Found(features=manifest.features)
+    live = load_table(dataset.store, manifest.index).column("key").combine_chunks()
+    resolved = pa.array([], pa.binary())
+    for at, each in enumerate(_line(dataset, manifest)):
+        told = _Told(pa.array([], pa.string()), pa.array([], pa.string()), {})
+        run = each.run_id
+        if each.lineage is not None:
+            sealed = browse.sealed_of(dataset.store, each)
+            attempts = [one for one in reading.attempts_of(dataset.store, sealed.run_id) if one.attempt <= sealed.attempt]
+            told = _check_run(dataset.store, attempts, found, now, ROOT)
+        log = _log(dataset.store, each)
+        _compare(log, told, run, found)
+        if at == 0:
+            _compare_live(live, told, run, found)
+        made = log.filter(pc.is_in(log.column("class"), _MADE)).column("key").combine_chunks()
+        gone = log.filter(pc.equal(log.column("class"), "removed")).column("key").combine_chunks()
+        resolved = pa.concat_arrays([resolved, made, gone])
+    lost = live.filter(pc.invert(pc.is_in(live, resolved)))
+    _add(found, manifest.run_id, "unresolved", "published features that no run made", keys.ids_of(lost))
+    return found
+
+
+def _line(dataset: Dataset, manifest: Manifest) -> Iterator[Manifest]:
+    """The versions whose runs made a version what it is, newest first: what a roll-back took back is passed over."""
+    while True:
+        while manifest.rollback is not None:
+            manifest = dataset.manifest(int(manifest.rollback["to"]))
+        yield manifest
+        if manifest.parent is None:
+            return
+        manifest = dataset.manifest(manifest.parent)
+
+
+def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now: datetime, root: str) -> _Told:
+    run, plan = attempts[-1].run_id, attempts[-1].plan
+    found.runs.append(run)
+    last = plan[-1] if plan else None
+    order, accepted, rejected = [], [], []
+    published: dict[str, list[Any]] = {}
+    gaps: dict[tuple[str, str], Gap] = {}
+    for table in reading.scan(store, attempts, root, names=_NAMES):
+        order.append(table.select(["sequence", "event_id", "event_time_utc", "feature_id"]))
+        for gap in check_chain(table, plan):
+            known = gaps.get((gap.rule, gap.message))
+            gaps[gap.rule, gap.message] = gap if known is None else Gap(
+                gap.rule, gap.message, known.count + gap.count, (*known.samples, *gap.samples)[:SAMPLES])
+        standing = _of_last_attempt(deduplicate(table))
+        stages = standing.column("stage").combine_chunks().dictionary_encode()
+        bases = pa.array([base_stage(each) for each in stages.dictionary.to_pylist()], pa.string()).take(stages.indices)
+        refused = pc.equal(standing.column("outcome"), "REJECT").combine_chunks()
+        outside = pc.equal(bases, OUTSIDE_CHAIN)
+        ids = standing.column("feature_id").combine_chunks()
+        turned_down = ids.filter(pc.and_(refused, pc.invert(outside)))
+        rejected.append(turned_down)
+        reached = ids.filter(pc.and_(pc.equal(bases, last), pc.invert(refused))) if last is not None else ids.slice(0, 0)
+        accepted.append(reached.filter(pc.invert(pc.is_in(reached, turned_down))))
+        events = standing.filter(outside)
+        for kind in pc.unique(events.column("change_class")).to_pylist():
+            if kind is not None:
+                published.setdefault(kind, []).append(events.filter(pc.equal(events.column("change_class"), kind)).column("feature_id").combine_chunks())
+    found.gaps += [(run, gap) for gap in gaps.values()]
+    if order:
+        found.gaps += [(run, gap) for gap in check_sequence(pa.concat_tables(order), now=now)]
+    return _Told(_joined(accepted), _joined(rejected), {kind: _joined(each) for kind, each in published.items()})
+
+
+def _of_last_attempt(table: Any) -> Any:
+    """The rows of the attempt that came last for each feature: what an attempt before it said was said of another try."""
+    attempt = np.asarray(table.column("sequence").combine_chunks()) >> reading.ATTEMPT_BITS
+    if not len(attempt) or attempt.min() == attempt.max():
+        return table
+    features = np.asarray(table.column("feature_id").combine_chunks().dictionary_encode().indices)
+    last = np.zeros(int(features.max()) + 1, np.int64)
+    np.maximum.at(last, features, attempt)
+    return table.filter(pa.array(attempt == last[features]))
+
+
+def _compare(log: Any, told: _Told, run: str, found: Found) -> None:
+    """Each line of a version's change log has its event."""
+    kinds, ids = log.column("class"), keys.ids_of(log.column("key").combine_chunks())
+    wanted = (
+        ("not_accepted", "features were made without PASS or WARN at the last stage of the plan", pc.is_in(kinds, _MADE), told.accepted),
+        ("held_untold", "held features without an event of it", pc.equal(kinds, "held"), told.published.get("held")),
+        ("removed_untold", "removed features without an event of it", pc.equal(kinds, "removed"), told.published.get("removed")),
+        ("moved_untold", "moved features without an event of it", pc.equal(kinds, "moved"), told.published.get("moved")),
+    )
+    for rule, message, mask, events in wanted:
+        mine = ids.filter(mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask)
+        _add(found, run, rule, message, mine if events is None else mine.filter(pc.invert(pc.is_in(mine, events))))
+
+
+def _compare_live(live: Any, told: _Told, run: str, found: Found) -> None:
+    """What the run accepted is published; what it rejected is not, unless it is held."""
+    ids = keys.ids_of(live)
+    _add(found, run, "not_published", "accepted features are not in the version", told.accepted.filter(pc.invert(pc.is_in(told.accepted, ids))))
+    rejected = told.rejected.filter(pc.is_in(told.rejected, ids))
+    held = told.published.get("held")
+    if held is not None:
+        rejected = rejected.filter(pc.invert(pc.is_in(rejected, held)))
+    _add(found, run, "rejected_published", "rejected features stand in the version and are not held", rejected)
+
+
+def _add(found: Found, run: str, rule: str, message: str, ids: Any) -> None:
+    if len(ids):
+        distinct = pc.unique(ids)
+        found.gaps.append((run, Gap(rule, message, len(distinct), tuple(distinct.slice(0, SAMPLES).to_pylist()))))
+
+
+def _joined(arrays: list[Any]) -> Any:
+    return pc.unique(pa.concat_arrays(arrays)) if arrays else pa.array([], pa.string())
+
+
+def _log(store: Store, manifest: Manifest) -> Any:
+    handle, _ = open_object(store, manifest.changes)
+    with handle:
+        try:
+            handle.seek(0)
+            table = pq.read_table(handle, columns=["key", "class"])
+        except (OSError, pa.ArrowInvalid) as fault:
+            raise CorruptError(f"{manifest.changes.path} is altered: {fault}", field=manifest.changes.path, hint=HINT) from fault
+    return table.set_column(1, "class", table.column("class").cast(pa.string()))

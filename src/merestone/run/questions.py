@@ -1,0 +1,74 @@
+"""Questions about a dataset's lineage as the commands ask them: its runs, their scores, events that meet conditions.
+
+Not here: why one feature is as it is (`browse.why`), the gates over completeness (`completeness`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from merestone.dataset.current import current
+from merestone.dataset.version import Dataset
+from merestone.errors import UsageError
+from merestone.lineage import reading
+from merestone.lineage.reading import RunManifest
+from merestone.lineage.select import runs_of
+from merestone.report.scorecard import Score
+from merestone.run import browse
+
+
+def name_of(dataset: Dataset) -> str:
+    """The dataset's name; of a store of events alone, its folder's."""
+    head = current(dataset.store)
+    return head.manifest.name if head is not None else dataset.url.rstrip("/").rpartition("/")[2]
+
+
+def versions_of(dataset: Dataset) -> dict[str, int]:
+    """Run manifest to the version that it made. A roll-back names the lineage of an older version: the oldest one is the one it made."""
+    if current(dataset.store) is None:
+        return {}
+    return {each.lineage["run_manifest"]: each.version for each in dataset.manifests() if each.lineage}
+
+
+def chosen_runs(dataset: Dataset, run_ids: Sequence[str]) -> list[list[RunManifest]]:
+    """The sealed runs of a dataset, or those that are named, oldest first.
+
+    Raises:
+        UsageError: a run that is named is not there.
+        CorruptError: a run manifest cannot be read.
+    """
+    found = runs_of(dataset.store, only=run_ids)
+    known = {each[-1].run_id for each in found}
+    for each in run_ids:
+        if each not in known:
+            raise UsageError(f"there is no sealed run {each!r} in {dataset.url}", field="--run", hint="`merestone lineage runs DATASET` lists the runs")
+    return found
+
+
+def runs(dataset: Dataset) -> list[dict[str, Any]]:
+    """Every sealed attempt, newest first, with the version that it made."""
+    made = versions_of(dataset)
+    return [
+        {"run_id": each.run_id, "attempt": each.attempt, "version": made.get(each.path), "run_date": each.run_date, "sealed_utc": each.sealed_utc,
+         **each.counts, "plan": list(each.plan), "schema_version": each.schema_version, "root": each.root, "run_manifest": each.path}
+        for each in reversed(reading.sealed_runs(dataset.store))
+    ]
+
+
+def scores(dataset: Dataset, run_ids: Sequence[str], last: int) -> list[Score]:
+    """The scores of the newest runs, oldest first.
+
+    Raises:
+        UsageError, CorruptError: as `chosen_runs`.
+    """
+    made = versions_of(dataset)
+    found = []
+    for attempts in chosen_runs(dataset, run_ids)[-last:]:
+        total = reading.verdict(dataset.store, attempts)
+        sealed = sum(part.rows for each in attempts for part in each.parts)
+        conflicts = browse.set_aside(dataset.store, attempts)["conflicts"] if sealed > total["total_events"] else 0
+        version = max((made[each.path] for each in attempts if each.path in made), default=None)
+        found.append(Score(attempts[-1].run_id, version, attempts[-1].sealed_utc, total["total_events"], total["features"],
+                           total["features_passed"], total["features_warned"], total["features_rejected"], conflicts))
+    return found
