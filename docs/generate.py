@@ -49,7 +49,6 @@ JSON_NAMES = {
                         "total_events", "passed", "rejected", "warned", "features", "features_passed", "features_rejected",
                         "features_warned", "stages", "reasons", "sealed_events", "deduplication"),
     "lineage why": ("feature_id", "name", "version", "present", "partition", "since", "versions", "runs"),
-    "lineage validate-schema": ("status", "faults"),
     "lineage iso19115": ("status", "identifier", "version", "encoding", "steps", "sources", "out", "xml"),
     "lineage scorecard": ("name", "status", "thresholds", "runs", "html", "junit"),
     "lineage history": ("name", "feature_id", "events", "deduplication", "out"),

@@ -30,7 +30,6 @@ FIXED = {
     "lineage why": {"--json"},
     "lineage validate-schema": {"--json"},
     "lineage check-partitions": {"--root", "--require-epsg-target"},
-}
     "lineage iso19115": {"--encoding", "--out", "--run", "--json"},
     "lineage prove": {"--json"},
     "lineage evidence": {"--out"},
@@ -40,6 +39,7 @@ FIXED = {
     "lineage query": {"--json"},
     "lineage scorecard": {"--html", "--junit", "--json"},
     "lineage check-complete": {"--json"},
+}
 LATER_NAMES = {
     "apply", "reclaim", "drift", "resort", "export", "diagnose", "audit", "serve", "contract export", "contract docs",
     "contract diff",

@@ -24,8 +24,6 @@ LATER = {
     "prov": "",
     "retain": "",
 }
-
-
 COMMANDS = {
     "scorecard": Lazy("merestone.cli.lineage_ask", "scorecard", "Score runs against thresholds: exit 1 where one breaks them, which gates a merge."),
     "history": Lazy("merestone.cli.lineage_ask", "history", "Show every event of one feature, over all runs, oldest run first."),
