@@ -37,6 +37,7 @@ JSON_NAMES = {
     "read": ("type", "name", "version", "features"),
     "files": ("name", "version", "url", "files"),
     "changes": ("name", "from", "to", "delta", "unchanged", "findings", "html", "out"),
+    "apply": ("status", "name", "from", "to", "onto", "delta", "features", "set_digest", "expected", "version", "findings"),
     "log": ("url", "versions"),
     "status": ("name", "url", "version", "time_utc", "features", "contract_version", "fresh_utc", "since", "versions", "live_bytes",
                "old_bytes", "loose_bytes", "suppressed_share"),

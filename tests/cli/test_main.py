@@ -19,6 +19,7 @@ FIXED = {
     "read": {"--bbox", "--columns", "--out", "--json"},
     "files": {"--as", "--json"},
     "changes": {"--from", "--to", "--html", "--out", "--json", "--bbox", "--polygon", "--where"},
+    "apply": {"--from", "--to", "--onto", "--json"},
     "log": {"--json"},
     "status": {"--json"},
     "rollback": {"--to", "--reason", "--json"},
@@ -41,7 +42,7 @@ FIXED = {
     "lineage check-complete": {"--json"},
 }
 LATER_NAMES = {
-    "apply", "reclaim", "drift", "resort", "export", "diagnose", "audit", "serve", "contract export", "contract docs",
+    "reclaim", "drift", "resort", "export", "diagnose", "audit", "serve", "contract export", "contract docs",
     "contract diff",
     "contract infer", "contract import", "contract publish", "contract list", "contract pin", "contract notices", "contract deprecate",
     "lineage ingest", "lineage openlineage", "lineage prov", "lineage retain",

@@ -40,7 +40,8 @@ def test_every_command_prints_the_names_that_are_documented(published, merestone
     calls = {
         "init": [published.first, "--out", tmp_path / "drafts"], "publish": [file], "check": [file],
         "diff": [published.first, published.second], "read": [file], "files": [file],
-        "changes": [file], "log": [file], "status": [file], "verify": [file], "rollback": [file, "--to", "1", "--reason", "test"],
+        "changes": [file], "apply": [file, "--from", "0", "--onto", tmp_path / "copy.gpkg"],
+        "log": [file], "status": [file], "verify": [file], "rollback": [file, "--to", "1", "--reason", "test"],
         "contract lint": [published.contract], "contract schema": [], "contract show": [file], "lineage summary": [file],
         "lineage why": [file, "p1"], "lineage iso19115": [file],
         "lineage scorecard": [file], "lineage history": [file, "p1"], "lineage rejects": [file], "lineage runs": [file],

@@ -264,6 +264,16 @@ def test_two_versions_of_one_dataset_forth_and_back(product):
     assert told(f"{here}@1", here)[1] == {"changed": {"p3"}}
 
 
+def test_what_the_change_logs_say_is_what_a_comparison_finds(product, file):
+    product.publish(file("fourth.gpkg", rows()))
+    for start in (1, 2, 3):
+        for end in (2, 3, 4):
+            logs = told(f"{product.url}@{start}", f"{product.url}@{end}")
+            engine = told(f"{product.url}@{start}", f"{product.url}@{end}", precision=7)
+            assert (logs[0], logs[1], logs[2].unchanged) == (engine[0], engine[1], engine[2].unchanged)
+    assert told(f"{product.url}@1", f"{product.url}@4")[0] == {}  # there and back again
+
+
 def test_a_version_and_a_file_are_compared_under_the_contract_of_the_version(product, file):
     _, keys, result = told(f"{product.url}@1", file("new.gpkg", rows(**CHANGE)))
     assert keys == {"added": {"p99"}, "changed": {"p3", "p5"}, "removed": {"p7"}}

@@ -14,7 +14,7 @@ from merestone.cli import edge, options, words
 from merestone.errors import EXIT_DONE
 from merestone.report import jsonout, text
 from merestone.report.map import page
-from merestone.run import browse, extract, filtered, show
+from merestone.run import browse, extract, filtered, show, step
 
 
 @click.command()
@@ -50,7 +50,8 @@ def changes(
     value: dict[str, Any] = {"name": opened.manifest(change.to_version).name, "from": change.from_version, "to": change.to_version,
                              **jsonout.diff(result), "html": html, "out": out}
     if out is not None:
-        extract.changes_file(opened.version(change.to_version), change, out)
+        # What a filter left out cannot be replayed onto a copy of the whole.
+        extract.changes_file(opened.version(change.to_version), change, out, None if wanted else step.about(opened, change))
     if html is not None:
         shown = page(show.change_map(opened, change, attribution))
         with extract.written_whole(html) as place:

@@ -25,6 +25,7 @@ COMMANDS = {
     "read": Lazy("merestone.cli.dataset", "read", "Read features of a version, or write them to a file."),
     "files": Lazy("merestone.cli.dataset", "files", "List the live files of a version, or a view of them for DuckDB or GDAL."),
     "changes": Lazy("merestone.cli.changes", "changes", "Show what changed between two versions."),
+    "apply": Lazy("merestone.cli.apply", "apply", "Replay changes onto a copy, and prove that it arrived."),
     "log": Lazy("merestone.cli.dataset", "log", "List the versions of a dataset."),
     "status": Lazy("merestone.cli.dataset", "status", "Show how a dataset stands: freshness, refused runs, storage."),
     "rollback": Lazy("merestone.cli.dataset", "rollback", "Go back to an older version, as a new version with a reason."),
@@ -34,7 +35,6 @@ COMMANDS = {
 }
 
 LATER = {
-    "apply": "`merestone changes DATASET --out FILE` writes the change",
     "reclaim": "`merestone status DATASET` shows what old versions hold",
     "drift": "",
     "resort": "",

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from merestone.errors import MerestoneError
-from merestone.report.result import CheckResult, DiffResult, PublishResult
+from merestone.report.result import ApplyResult, CheckResult, DiffResult, PublishResult
 
 
 def publish(result: PublishResult) -> dict[str, Any]:
@@ -30,6 +30,15 @@ def diff(result: DiffResult) -> dict[str, Any]:
         out["keys"] = {name: list(keys) for name, keys in result.keys.items()}
     out["findings"] = [finding.to_json() for finding in result.findings]
     return out
+
+
+def apply(result: ApplyResult) -> dict[str, Any]:
+    """The object of `apply --json`."""
+    return {
+        "status": result.status, "name": result.name, "from": result.start, "to": result.end, "onto": result.onto, "delta": result.delta.to_json(),
+        "features": result.features, "set_digest": result.set_digest, "expected": result.expected, "version": result.version,
+        "findings": [finding.to_json() for finding in result.findings],
+    }
 
 
 def check(result: CheckResult) -> dict[str, Any]:

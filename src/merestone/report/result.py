@@ -112,6 +112,27 @@ class DiffResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """The end of `apply`: `start` and `end` are versions, `set_digest` what the copy has now, `expected` what it should have.
+
+    Refused without findings: the copy is not at `start`. `version` is the current one of a dataset that was applied to, else None.
+    """
+
+    name: str
+    start: int
+    end: int
+    onto: str
+    status: Literal["applied", "unchanged", "refused"]
+    delta: Counts
+    features: int
+    set_digest: str
+    expected: str
+    version: int | None = None
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """The end of `check`. `status` error means that a check could not run: it is never a pass."""
 

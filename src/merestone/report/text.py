@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from merestone.errors import MerestoneError
 from merestone.outcome import Finding
-from merestone.report.result import Changed, CheckResult, Counts, DiffResult, PublishResult
+from merestone.report.result import ApplyResult, Changed, CheckResult, Counts, DiffResult, PublishResult
 
 WIDTH = 92
 LISTED = 40
@@ -41,6 +41,24 @@ def diff(result: DiffResult) -> str:
             if keys:
                 lines.append(_row(name, ", ".join(visible(key) for key in keys)))
     return "\n".join(lines)
+
+
+def apply(result: ApplyResult) -> str:
+    """The end of `apply` in words."""
+    step = f"{result.name} {f'v{result.start}' if result.start else 'nothing'} to v{result.end}"
+    if result.status == "unchanged":
+        return _title(f"{result.onto} is {result.name} v{result.end} already: same set digest {result.set_digest[:12]}.", result.seconds)
+    if result.status == "refused":
+        lines = [_title(f"{step} does NOT apply to {result.onto}. It stays as it is.", result.seconds)]
+        if result.findings:
+            return "\n".join([*lines, *_findings(result.findings)])
+        return "\n".join([
+            *lines, _row("digest", f"{result.set_digest} there, {result.expected} is {f'v{result.start}' if result.start else 'nothing'}"),
+            _row("next", "name the version that the copy is at with --from, or make the copy anew: merestone read DATASET --out FILE")])
+    made = f" as its v{result.version}" if result.version is not None else ""
+    return "\n".join([
+        _title(f"{step} applied to {result.onto}{made}: {_classes(result.delta) or 'no change'}", result.seconds),
+        _row("proved", f"{plural(result.features, 'feature')}, set digest {result.set_digest} as in {result.name} v{result.end}")])
 
 
 def check(result: CheckResult) -> str:

@@ -47,7 +47,7 @@ def _mass_change(run: Run, known: Known) -> Finding | None:
     """Whether more of the last version changed than `max_changed_fraction` allows, beyond doubt."""
     candidates, limit, features = run.delivery.candidates, run.publication.guard.max_changed_fraction, len(known)
     size, lost = len(candidates), len(run.delivery.removed)
-    if not features or (size + lost) / features <= limit:
+    if limit is None or not features or (size + lost) / features <= limit:
         return None
     # A removal may turn out to be half of a pair with one content, which counts once.
     surely = max(lost - int((candidates.slot < 0).sum()), 0)

@@ -13,8 +13,9 @@ import json
 import math
 import os
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -26,6 +27,7 @@ import pyarrow.parquet as pq
 import pyogrio.raw
 import shapely
 
+from merestone.dataset.columns import Columns
 from merestone.dataset.feed import Changes, had, has
 from merestone.dataset.version import Box, Version
 from merestone.errors import MerestoneError, StoreError, UsageError
@@ -33,6 +35,8 @@ from merestone.identity import key as keys
 
 RECORD_SEPARATOR = "\x1e"
 """What begins each text of a GeoJSON text sequence (RFC 8142)."""
+FEED_METADATA = "merestone"
+"""The metadata key of a feed in Parquet under which `changes_file` writes what it is about."""
 _WGS84 = 4326
 _GPKG_TYPES = {
     "point": "Point", "linestring": "LineString", "polygon": "Polygon", "multipolygon": "MultiPolygon", "multipoint": "MultiPoint",
@@ -41,6 +45,22 @@ _GPKG_TYPES = {
 _DIMENSIONS = {"xy": "", "xyz": " Z", "xym": " M", "xyzm": " ZM"}
 
 Rows = Iterable[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a file has to know of the rows that are written to it: the dataset's name, its contract's body, key columns, and columns."""
+
+    name: str
+    contract: Mapping[str, Any]
+    key: tuple[str, ...]
+    columns: Columns
+
+
+def form_of(version: Version) -> Form:
+    """The form of a version's rows."""
+    manifest = version.manifest
+    return Form(manifest.name, manifest.contract, tuple(manifest.key["columns"]), version.columns)
 
 
 def version_file(version: Version, path: str, *, columns: Sequence[str] | None = None, bbox: Box | None = None) -> int:
@@ -60,12 +80,36 @@ def version_file(version: Version, path: str, *, columns: Sequence[str] | None =
         StoreError: the file cannot be written.
         CorruptError: a data file is missing, cut or altered.
     """
-    writer = _writer(path, _VERSION_WRITERS)
-    count = _Count(version.batches(columns, bbox))
+    check_version_path(path)
     names = list(columns) if columns is not None else version.columns.schema.names
+    with written_whole(path) as place:
+        return write_rows(form_of(version), version.batches(columns, bbox), place, names)
+
+
+def check_version_path(path: str, option: str = "--out") -> None:
+    """Refuse a file name that no rows can be written to. Raises UsageError."""
+    _writer(path, _VERSION_WRITERS, option)
+
+
+def write_rows(form: Form, batches: Rows, path: str, columns: Sequence[str] | None = None) -> int:
+    """Write rows in the format of the file's extension, at that very place (see `written_whole`).
+
+    Args:
+        form: what the rows are.
+        batches: pyarrow.RecordBatch with the columns.
+        path: as for `version_file`.
+        columns: the names in the batches; None for all of the form.
+
+    Returns:
+        How many rows were written.
+
+    Raises:
+        MerestoneError: what reading the batches raised, whatever the writer made of it.
+    """
+    count = _Count(batches)
+    names = list(columns) if columns is not None else form.columns.schema.names
     try:
-        with written_whole(path) as place:
-            writer(version, names, iter(count), place)
+        _writer(path, _VERSION_WRITERS)(form, names, iter(count), path)
     except Exception:
         if count.fault is not None:
             raise count.fault from None
@@ -73,13 +117,14 @@ def version_file(version: Version, path: str, *, columns: Sequence[str] | None =
     return count.rows
 
 
-def changes_file(version: Version, change: Changes, path: str) -> None:
+def changes_file(version: Version, change: Changes, path: str, about: Mapping[str, Any] | None = None) -> None:
     """Write a change with its rows before and after.
 
     Args:
         version: the version that the change leads to.
         change: `feed.changes(..., with_rows=True)`.
         path: .parquet or .geoparquet, .geojsons (text sequence), .geojsonl (a feature a line).
+        about: what `apply` needs to know of the two versions; it goes into the metadata of Parquet.
 
     Raises:
         UsageError, StoreError: as `version_file`.
@@ -87,7 +132,7 @@ def changes_file(version: Version, change: Changes, path: str) -> None:
     writer = _writer(path, _CHANGES_WRITERS)
     table = changes_table(version, change)
     with written_whole(path) as place:
-        writer(version, table, place)
+        writer(version, table, place, about)
 
 
 def check_changes_path(path: str) -> None:
@@ -247,78 +292,80 @@ class _Count:
             raise
 
 
-def _parquet(version: Version, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
-    schema = _selected(version, names)
+def _parquet(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+    schema = _selected(form, names)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-def _geopackage(version: Version, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
-    schema, contract = _selected(version, names), version.manifest.contract
-    geometry = version.columns.geometry if version.columns.geometry in names else None
+def _geopackage(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+    schema, contract = _selected(form, names), form.contract
+    geometry = form.columns.geometry if form.columns.geometry in names else None
     kind = _GPKG_TYPES.get(contract["geometry_type"], "Unknown")
     dimensions = _DIMENSIONS[(contract.get("geometry") or {}).get("dimensions", "xy")]
     reader = pa.RecordBatchReader.from_batches(schema, batches)
     pyogrio.raw.write_arrow(
-        reader, path, layer=version.manifest.name, driver="GPKG", geometry_name=geometry,
-        geometry_type=f"{kind}{dimensions}" if geometry else None, crs=f"EPSG:{version.columns.epsg}" if geometry else None,
+        reader, path, layer=form.name, driver="GPKG", geometry_name=geometry,
+        geometry_type=f"{kind}{dimensions}" if geometry else None, crs=f"EPSG:{form.columns.epsg}" if geometry else None,
     )
 
 
-def _geojson(version: Version, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+def _geojson(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
     with Path(path).open("w", encoding="utf-8") as file:
-        file.writelines(collection(_texts(version, names, batches), version.columns.epsg, {"name": version.manifest.name}))
+        file.writelines(collection(_texts(form, names, batches), form.columns.epsg, {"name": form.name}))
 
 
-def _sequence(separator: str) -> Callable[[Version, Sequence[str], Iterator[Any], str], None]:
-    def write(version: Version, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+def _sequence(separator: str) -> Callable[[Form, Sequence[str], Iterator[Any], str], None]:
+    def write(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
         with Path(path).open("w", encoding="utf-8") as file:
-            file.writelines(f"{separator}{text}\n" for text in _texts(version, names, batches))
+            file.writelines(f"{separator}{text}\n" for text in _texts(form, names, batches))
 
     return write
 
 
-def _texts(version: Version, names: Sequence[str], batches: Iterator[Any]) -> Iterator[str]:
-    return features(batches, version.columns.geometry, version.manifest.key["columns"], names)
+def _texts(form: Form, names: Sequence[str], batches: Iterator[Any]) -> Iterator[str]:
+    return features(batches, form.columns.geometry, form.key, names)
 
 
-def _selected(version: Version, names: Sequence[str]) -> Any:
+def _selected(form: Form, names: Sequence[str]) -> Any:
+    schema = form.columns.schema
+    return pa.schema([schema.field(name) for name in names], metadata=schema.metadata if form.columns.geometry in names else None)
+
+
+def _changes_parquet(version: Version, table: Any, path: str, about: Mapping[str, Any] | None) -> None:
     schema = version.columns.schema
-    return pa.schema([schema.field(name) for name in names], metadata=schema.metadata if version.columns.geometry in names else None)
-
-
-def _changes_parquet(version: Version, table: Any, path: str) -> None:
-    schema = version.columns.schema
+    metadata = {FEED_METADATA: json.dumps(about, ensure_ascii=False)} if about is not None else {}
     if schema.metadata and b"geo" in schema.metadata:
         geo = json.loads(schema.metadata[b"geo"])
         column = geo["columns"][geo["primary_column"]]
         geo = {**geo, "primary_column": "geometry", "columns": {"geometry": column, "geometry_before": column}}
-        table = table.replace_schema_metadata({"geo": json.dumps(geo)})
+        metadata["geo"] = json.dumps(geo)
+    table = table.replace_schema_metadata(metadata or None)
     pq.write_table(table, path, compression="zstd")
 
 
-def _changes_sequence(separator: str) -> Callable[[Version, Any, str], None]:
-    def write(_: Version, table: Any, path: str) -> None:
+def _changes_sequence(separator: str) -> Callable[[Version, Any, str, Mapping[str, Any] | None], None]:
+    def write(_: Version, table: Any, path: str, _about: Mapping[str, Any] | None) -> None:
         with Path(path).open("w", encoding="utf-8") as file:
             file.writelines(f"{separator}{text}\n" for text in change_features(table))
 
     return write
 
 
-_VERSION_WRITERS: dict[str, Callable[[Version, Sequence[str], Iterator[Any], str], None]] = {
+_VERSION_WRITERS: dict[str, Callable[[Form, Sequence[str], Iterator[Any], str], None]] = {
     ".parquet": _parquet, ".geoparquet": _parquet, ".gpkg": _geopackage, ".geojson": _geojson, ".json": _geojson,
     ".geojsons": _sequence(RECORD_SEPARATOR), ".geojsonl": _sequence(""),
 }
-_CHANGES_WRITERS: dict[str, Callable[[Version, Any, str], None]] = {
+_CHANGES_WRITERS: dict[str, Callable[[Version, Any, str, Mapping[str, Any] | None], None]] = {
     ".parquet": _changes_parquet, ".geoparquet": _changes_parquet, ".geojsons": _changes_sequence(RECORD_SEPARATOR),
     ".geojsonl": _changes_sequence(""),
 }
 
 
-def _writer(path: str, writers: dict[str, Any]) -> Any:
+def _writer(path: str, writers: dict[str, Any], option: str = "--out") -> Any:
     found = writers.get(Path(path).suffix.lower())
     if found is None:
-        raise UsageError(f"--out {path}: the extension says no format that can be written", field="--out",
+        raise UsageError(f"{option} {path}: the extension says no format that can be written", field=option,
                          hint=f"use one of {', '.join(writers)}")
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from merestone.dataset.current import current
+from merestone.dataset.current import Current, current
 from merestone.dataset.index import load
 from merestone.dataset.known import Known
 from merestone.errors import UnknownOutcomeError
@@ -26,8 +26,9 @@ from merestone.run.state import Options, Run, begin_attempt
 from merestone.run.verdict import confirmed, judge, planned, published_before
 from merestone.run.version import write_version
 from merestone.storage.open import open_store
+from merestone.storage.port import Store
 
-__all__ = ["Options", "publish"]
+__all__ = ["Options", "publish", "publish_onto"]
 
 
 def publish(publication: Publication, options: Options) -> PublishResult:
@@ -37,8 +38,18 @@ def publish(publication: Publication, options: Options) -> PublishResult:
         MerestoneError: the question could not be answered; the old version stays, and the attempt leaves a record where that is possible.
     """
     store = open_store(publication.destination)
+    return publish_onto(publication, options, store, current(store))
+
+
+def publish_onto(publication: Publication, options: Options, store: Store, head: Current | None) -> PublishResult:
+    """Publish a delivery on top of exactly the version that the caller has seen (None: nothing yet).
+
+    Raises:
+        ConflictError: another publisher has moved on from there.
+        MerestoneError: as `publish`.
+    """
     with environment.scratch() as folder:
-        run = Run(publication, options, store, current(store), folder, environment.nonce(), environment.now(), time.perf_counter())
+        run = Run(publication, options, store, head, folder, environment.nonce(), environment.now(), time.perf_counter())
         try:
             with environment.no_room_told(folder):
                 return _publish(run)

@@ -49,7 +49,7 @@ class CrsRule:
 class GuardRule:
     """Limits beyond which a change stops for a person's word. None: not guarded."""
 
-    max_changed_fraction: float = 0.2
+    max_changed_fraction: float | None = 0.2
     max_removed_fraction: float | None = None
     max_moved_fraction: float | None = None
     min_key_survival: float | None = None

@@ -191,13 +191,14 @@ def _guards(
     rule, features, keyed = run.publication.guard, len(known), ", ".join(run.terms.key_columns)
     found: list[Finding | None] = [*measured(run, known, rejected=counts.removed - removed.num_rows, extent=processed.extent)]
     share = (counts.added + counts.changed + counts.removed - counts.rekeyed) / max(features, 1)
-    if run.head is not None and share > rule.max_changed_fraction:
+    limit = rule.max_changed_fraction
+    if run.head is not None and limit is not None and share > limit:
         codes = settled.codes
         changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
         gone = np.concatenate([before.digest[changed], halves(removed.column("digest"))])
         elsewhere = classes.found_elsewhere(processed.digest[fresh], gone, before.digest[fresh])
         facts = evidence_of(run.terms, settled, counts, elsewhere, features, keyed)
-        found.append(guards.changed_fraction(facts, share=share, limit=rule.max_changed_fraction))
+        found.append(guards.changed_fraction(facts, share=share, limit=limit))
     moved = settled.codes == classes.MOVED
     found.append(guards.moved_fraction(keyed, counts.moved, features, rule.max_moved_fraction,
                                        commonest_move(before.partition[moved], placed[moved], names) if rule.max_moved_fraction is not None else ""))
