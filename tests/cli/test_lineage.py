@@ -47,6 +47,8 @@ def test_why_tells_the_versions_and_runs_that_touched_a_feature(published, meres
     said = merestone("lineage", "why", published.file, "p3").out
     assert said.startswith("p3 stands in product v2 as v2 made it, partition cell=")
     assert "changed, in owner" in said
+    heads = [each for each in said.splitlines() if each.startswith("  run ")]
+    assert all(each.endswith("  PASS") for each in heads), "what passed did so at every stage, so no stage heads it"
 
 
 def test_why_tells_of_what_is_gone_and_what_went_back(published, merestone):

@@ -12,7 +12,7 @@ from merestone.cli.main import COMMANDS, LATER, root
 
 # spec/publication.md: the fixed names of this version.
 FIXED = {
-    "init": {"--layer", "--key", "--previous", "--owner", "--out"},
+    "init": {"--layer", "--crs", "--key", "--previous", "--owner", "--out"},
     "publish": {"--source", "--confirm", "--run-id", "--dry-run", "--json"},
     "check": {"--contract", "--layer", "--source", "--json"},
     "diff": {"--key", "--contract", "--precision", "--ignore", "--json", "--keys", "--html", "--out"},

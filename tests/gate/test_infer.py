@@ -57,6 +57,18 @@ def test_integers_that_a_null_turned_into_floats_are_seen():
     assert found.column("x").integral is False
 
 
+def test_identifiers_that_may_be_made_anew_come_after_those_that_look_agreed():
+    uuids = [f"{n:08x}-aaaa-4bbb-8ccc-{n:012x}" for n in range(4)]
+    found = inferred(batch(
+        uuid=pa.array(uuids), ext_ref=pa.array([f"{{{each.upper()}}}" for each in uuids]), OBJECTID_1=pa.array([7, 9, 8, 3]),
+        name=pa.array(["p", "q", "r", "s"]), parcel_id=pa.array(["4", "2", "9", "1"])))
+    assert [each.name for each in found.keys] == ["parcel_id", "uuid", "ext_ref", "name", "OBJECTID_1"]
+    assert [each.name for each in found.keys if each.doubt] == ["uuid", "ext_ref", "OBJECTID_1"]
+    assert "--previous" in found.keys[1].doubt
+    nearly = inferred(batch(uuid=pa.array([*uuids[:3], "x"])), batch(uuid=pa.array(["a", "b", "c", "d"])))
+    assert not nearly.keys[0].doubt
+
+
 @pytest.mark.parametrize(("column", "kind"), [
     (pa.array([1], pa.int16()), "integer"), (pa.array([True]), "boolean"), (pa.array([b"x"]), "binary"),
     (pa.array([0], pa.timestamp("ms")), "timestamp_local"), (pa.array([0], pa.timestamp("ms", "UTC")), "timestamp"),
@@ -98,7 +110,7 @@ def test_a_key_that_does_not_come_back_is_no_key():
     now = inferred(batch(4, guid=pa.array(["e", "f", "g", "h"]), road_id=pa.array([1, 2, 3, 4])))
     then = inferred(batch(4, guid=pa.array(["a", "b", "c", "d"]), road_id=pa.array([1, 2, 3, 9])))
     keys = {each.name: each for each in with_previous(now, then).keys}
-    assert keys["guid"].why_not == "only 0.0% of its values come back from the previous delivery: it is made anew"
+    assert keys["guid"].why_not == "only 0 % of its values come back from the previous delivery: it is made anew"
     assert keys["road_id"].why_not == ""
 
 

@@ -5,7 +5,7 @@ import pytest
 from merestone.errors import SourceError
 from merestone.outcome import Finding, Sample
 from merestone.report import text
-from merestone.report.result import Changed, CheckResult, Counts, DiffResult, PublishResult
+from merestone.report.result import Changed, CheckResult, Counts, DiffResult, PublishResult, most_changed
 
 KEY = Finding("schema", "pid", "key_null", "error", "a key in every row", "2 null keys (rows 2 and 5 of the file)", 2,
               (Sample(None, 2), Sample(None, 5)), remedy="have the producer fill the key")
@@ -43,6 +43,23 @@ def test_a_first_publish_counts_features_and_says_how_to_read_them():
 def test_an_unchanged_delivery_names_the_version_that_stays():
     said = text.publish(result(status="unchanged", version=1))
     assert said.startswith("parcels unchanged: 1,000 rows delivered, same content. v1 stays current.")
+
+
+def test_an_undecided_precision_is_told_once_and_not_every_night():
+    undecided = Finding("geometry", "geometry", "precision", "warning", "7 decimals", "undecided: 99 % of 12 ordinates have 2 decimals", 12)
+    other = Finding("service", "day", "freshness", "warning", "1,440 minutes", "a guess", 1)
+    for status in ("published", "planned", "unchanged"):
+        said = text.publish(result(status=status, findings=(undecided, other)))
+        assert "undecided" not in said
+        assert "service.freshness" in said
+    assert "geometry.precision" in text.publish(result(version=1, current=None, findings=(undecided,)))
+    assert "geometry.precision" in text.check(CheckResult("a.gpkg", "a.contract.yaml", "pass", 6, (undecided,)))
+
+
+@pytest.mark.parametrize("columns", [[("b", 2), ("a", 2), ("c", 1)], [("c", 1), ("a", 2), ("b", 2)]])
+def test_of_attributes_that_changed_as_often_the_first_by_name_is_told(columns):
+    assert most_changed(columns) == ("a", 2)
+    assert most_changed([(name, 0) for name, _ in columns]) is None
 
 
 def test_a_refusal_names_every_finding_with_its_next_step():

@@ -8,7 +8,7 @@ import pytest
 import shapely
 
 from merestone.contract.registry import examine
-from merestone.errors import StoreError, UsageError
+from merestone.errors import SourceError, StoreError, UsageError
 from merestone.run.init import init
 from merestone.run.publication_reader import read_publication
 
@@ -104,6 +104,49 @@ def test_a_missing_crs_is_asserted_only_where_it_fits(night, tmp_path):
         metres = night("m.shp", frame.assign(geometry=frame.geometry.translate(500000, 6000000)))
     with pytest.raises(UsageError, match=r"states no CRS .* no degrees"):
         init(metres, out=str(tmp_path / "out"))
+
+
+def test_a_missing_crs_can_be_asserted_and_a_stated_one_is_not_overruled(night, tmp_path):
+    frame = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=[shapely.Point(155000, 463000), shapely.Point(155010, 463010)])
+    with pytest.warns(UserWarning, match="crs"):
+        metres = night("m.shp", frame)
+    result = init(metres, crs="EPSG:28992", out=str(tmp_path / "out"))
+    assert read(result)[0].crs_epsg == 28992
+    assert read_publication(str(result.publication)).source.crs == "EPSG:28992"
+    assert "CRS" not in result.publication.read_text(), "what a person says is no guess to be confirmed"
+    stated = night("stated.gpkg", frame.set_crs("EPSG:28992"))
+    assert read_publication(str(init(stated, crs="EPSG:28992", out=str(tmp_path / "same")).publication)).source.crs is None
+    with pytest.raises(UsageError, match=r"the file itself says Amersfoort .* EPSG:25832 is asserted") as caught:
+        init(stated, crs="EPSG:25832", out=str(tmp_path / "other"))
+    assert "leave out --crs" in caught.value.hint
+    with pytest.raises(UsageError, match="is no CRS"):
+        init(metres, crs="EPSG:no", out=str(tmp_path / "none"))
+
+
+def test_a_file_with_several_layers_says_how_to_name_one(night, tmp_path):
+    night("two.gpkg", roads(20), layer="north")
+    source = night("two.gpkg", roads(20), layer="south")
+    with pytest.raises(SourceError, match="has 2 layers: north, south") as caught:
+        init(source, out=str(tmp_path / "out"))
+    assert "--layer" in caught.value.hint
+    assert read(init(source, layer="south", out=str(tmp_path / "out")))[0].name == "south"
+
+
+def test_a_doubtful_key_says_what_to_confirm_beside_it(night, tmp_path):
+    frame = roads().rename(columns={"road_id": "GlobalID"}).drop(columns="guid")
+    result = init(night("roads.gpkg", frame), out=str(tmp_path / "out"))
+    assert read(result)[0].key == ("GlobalID",)
+    (line,) = [each for each in result.contract.read_text().splitlines() if each.startswith("key:")]
+    assert line == "key: GlobalID  # confirm: systems often make GlobalID anew in every export: compare with an older one (--previous)"
+
+
+def test_shares_are_written_as_everywhere(night, tmp_path):
+    frame = roads().drop(columns="guid")
+    old = night("old.gpkg", frame.assign(road_id=["gone", *frame.road_id[1:]]))
+    result = init(night("roads.gpkg", frame), previous=old, out=str(tmp_path / "out"))
+    assert "# confirm: 99.9 % of the previous keys come back" in result.contract.read_text()
+    again = init(night("same.gpkg", frame), previous=old.replace("old", "roads"), out=str(tmp_path / "out"))
+    assert "# confirm: 100 % of the previous keys come back" in again.contract.read_text()
 
 
 def test_without_a_possible_key_the_nearest_columns_are_named(night, tmp_path):

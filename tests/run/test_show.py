@@ -39,6 +39,16 @@ def test_a_summary_counts_each_changed_feature_once(product):
     assert (result.before, result.after, result.unchanged) == ("product v1", "v2", 27)
 
 
+def test_every_command_names_the_same_attribute_where_several_changed_as_often(product):
+    night = product.night(rows(p01={"owner": "b", "rank": 70}, p02={"owner": "b", "rank": 71}))
+    _, result = show.changes(product.dataset, None, None)
+    assert night.result.changed.most == result.changed.most == ("owner", 2)
+    product.night(rows(p01={"rank": 70}, p02={"rank": 71, "owner": "c"}))
+    night = product.night(rows())
+    _, result = show.changes(product.dataset, None, None)
+    assert night.result.changed.most == result.changed.most == ("rank", 2)
+
+
 def test_two_steps_are_one_change_with_the_values_of_both_ends(product):
     product.night(rows(p01={"owner": "b"}))
     product.night(rows(p01={"owner": "b", "rank": 7}))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from merestone.gate.findings import percent
 from merestone.outcome import Finding
 
 Box = tuple[float, float, float, float]  # x, y minimum, then maximum
@@ -78,16 +79,6 @@ def _metres(dx: float, dy: float) -> str:
     size = float(np.hypot(dx, dy))
     compass = ("east", "north-east", "north", "north-west", "west", "south-west", "south", "south-east")
     return f"{size:,.2f} m to the {compass[round(float(np.arctan2(dy, dx)) / (np.pi / 4)) % 8]}"
-
-
-def percent(share: float) -> str:
-    """A share as a person reads it: never 100 % unless it is."""
-    if not np.isfinite(share):
-        return "infinitely many %"
-    text = f"{share * 100:.0f}" if share >= 0.1 or share == 0 else f"{share * 100:.1f}"
-    if text == "100" and share < 1:
-        text = "99.9"
-    return f"{text} %"
 
 
 def common_shift(dx: npt.NDArray[np.float64], dy: npt.NDArray[np.float64]) -> tuple[float, float, float] | None:

@@ -10,6 +10,7 @@ from typing import Any
 import shapely
 
 from merestone.dataset.feed import Changes
+from merestone.gate.findings import percent
 from merestone.report.text import count, distance, plural, size, visible
 
 _CELL = 24  # characters of a cell in a table
@@ -94,7 +95,7 @@ def status(value: dict[str, Any]) -> str:
         lines.append(_row("", f"{_time(each['started_utc'])}  {each['status']}{by}  run {each['run_id']}-{each['attempt']}"))
         lines += [_row("", f"  {visible(each['why'])}")] if each["why"] else []
     if value["suppressed_share"]:
-        lines.append(_row("noise", f"{value['suppressed_share']:.1%} of the last delivery differed within the grid only"))
+        lines.append(_row("noise", f"{percent(value['suppressed_share'])} of the last delivery differed within the grid only"))
     loose = f", {size(value['loose_bytes'])} by no version (attempts that failed or still run)" if value["loose_bytes"] else ""
     lines.append(_row("storage", f"{size(value['live_bytes'])} live, {size(value['old_bytes'])} held by older versions only{loose}"))
     lines.append(_row("versions", f"{value['versions']}; merestone log lists them"))
@@ -217,7 +218,8 @@ def reasons(value: dict[str, Any]) -> str:
     for each in value["runs"]:
         version = f"v{each['version']}" if each["version"] is not None else "no version"
         told = f": {visible(each['reason'])}" if each["reason"] else ""
-        lines.append(_row("run", f"{each['run_id']} ({version})  {each['outcome']} at {each['stage']}{told}"))
+        at = "" if each["outcome"] == "PASS" else f" at {each['stage']}"  # what passed did so at every stage
+        lines.append(_row("run", f"{each['run_id']} ({version})  {each['outcome']}{at}{told}"))
         lines += [_row("", f"{event['stage']} {event['event_type']} {event['outcome']}{_technical(event)}") for event in each["events"]]
     return "\n".join(lines)
 

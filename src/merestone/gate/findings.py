@@ -160,6 +160,16 @@ def name_rows(samples: Sequence[Sample], count: int) -> str:
     return f"{noun} {listed(words, count)}{tail}"
 
 
+def percent(share: float) -> str:
+    """A share as a person reads it: never 100 % unless it is."""
+    if not np.isfinite(share):
+        return "infinitely many %"
+    text = f"{share * 100:.0f}" if share >= 0.1 or share == 0 else f"{share * 100:.1f}"
+    if text == "100" and share < 1:
+        text = "99.9"
+    return f"{text} %"
+
+
 def listed(words: Sequence[str], count: int) -> str:
     """Words as a list: "a", "a and b", "a, b and c", "a, b and 12 more": `count` is how many there are, `words` the first of them."""
     if count > len(words):

@@ -6,6 +6,7 @@ confirms it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from merestone.contract.document import Dimensions, FieldType, GeometryType
 from merestone.gate.delivery import JUDGED_ORDINATES, equal_groups, measured_precision, text_hash
-from merestone.gate.findings import listed
+from merestone.gate.findings import listed, percent
 from merestone.geometry import kernel
 from merestone.normalise.values import delivered_kind
 from merestone.source.columns import is_json_text
@@ -33,12 +34,16 @@ _CONTRACT_KINDS = frozenset({
 })
 _ID_NAMES = frozenset({"id", "key", "code", "gid", "uid", "uuid", "ident", "identifier", "iso", "nr", "no", "ref", "localid", "lokalid"})
 _ID_ENDINGS = ("_id", "id", "_key", "code", "_nr", "_no", "nummer", "number", "kood", "_mid", "_uuid", "_ref", "fid")
+_UUID = r"^\{?[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\}?$"
 _MADE_ANEW = frozenset({"fid", "ogc_fid", "objectid", "object_id", "oid", "rowid", "row_id", "index", "globalid", "global_id", "guid"})
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """What one attribute column holds. `codes` are its values where there are few; `values` 64-bit hashes of all, where it may be a key."""
+    """What one attribute column holds. `uuids`: it holds nothing else, as far as it may be a key.
+
+    `codes` are its values where there are few; `values` 64-bit hashes of all, where it may be a key.
+    """
 
     name: str
     kind: FieldType
@@ -47,6 +52,7 @@ class ColumnFacts:
     duplicates: int | None
     integral: bool
     counter: bool
+    uuids: bool = False
     codes: tuple[str, ...] = ()
     values: npt.NDArray[np.uint64] | None = None
     note: str = ""
@@ -174,6 +180,7 @@ class _Column:
     nulls: int = 0
     integral: bool = True
     counter: bool = True
+    uuids: bool = True
     codes: dict[str, None] | None = field(default_factory=dict)
     hashes: list[npt.NDArray[np.uint64]] | None = field(default_factory=list)
 
@@ -206,6 +213,7 @@ class _Column:
             numbers = pc.fill_null(array, -1).to_numpy(zero_copy_only=False).astype(np.int64)
             steps = numbers - np.arange(before, before + len(numbers))
             self.counter = len(numbers) == 0 or bool((steps == steps[0]).all() and steps[0] in (0, 1))
+        self.uuids = self.uuids and self.kind.kind == "string" and pc.all(pc.match_substring_regex(text, _UUID)).as_py() is True
         hashes = text_hash(text)
         if not self.followed and (array.null_count or len(np.unique(hashes)) < len(hashes)):
             self.hashes = None
@@ -218,7 +226,8 @@ class _Column:
         integral = self.kind.kind == "number" and self.integral and self.nulls < rows
         counter = self.kind.kind == "integer" and self.counter and rows > 1
         codes = tuple(self.codes or ())
-        return ColumnFacts(self.name, self.kind, rows, self.nulls, duplicates, integral, counter, codes, values, self.note)
+        return ColumnFacts(self.name, self.kind, rows, self.nulls, duplicates, integral, counter, self.uuids and values is not None, codes, values,
+                           self.note)
 
 
 def _simple(kind: FieldType) -> bool:
@@ -232,10 +241,12 @@ def _id_like(name: str) -> bool:
 
 def _candidate(each: ColumnFacts, delivery: Delivery, rows: int) -> KeyCandidate:
     lower = each.name.lower()
-    rank = 0 if lower in _ID_NAMES else 1 if lower.endswith(_ID_ENDINGS) else 2
+    rank = 0 if lower in _ID_NAMES else 1 if lower.endswith(_ID_ENDINGS) else 3
     doubt = ""
-    if lower in _MADE_ANEW:
-        rank, doubt = 4, f"systems often make {each.name} anew in every export: compare with an older export (--previous)"
+    if each.uuids:
+        rank, doubt = 2, f"{each.name} holds UUIDs, which some systems make anew in every export: compare with an older one (--previous)"
+    if re.sub(r"_?\d+$", "", lower) in _MADE_ANEW:  # OBJECTID_1: what a join leaves behind
+        rank, doubt = 4, f"systems often make {each.name} anew in every export: compare with an older one (--previous)"
     if each.counter:
         rank, doubt = 5, f"{each.name} counts the rows of the file: a new export may number them anew"
     if each.name == delivery.fid_column:
@@ -379,7 +390,7 @@ def _survivor(each: KeyCandidate, inferred: Inferred, previous: Inferred) -> Key
         return replace(each, why_not=f"in the previous delivery: {_why_not(old, each.kind, old.rows)}")
     back = len(np.intersect1d(new.values, old.values)) / max(len(old.values), 1)
     if back < 0.5:
-        return replace(each, why_not=f"only {back:.1%} of its values come back from the previous delivery: it is made anew")
+        return replace(each, why_not=f"only {percent(back)} of its values come back from the previous delivery: it is made anew")
     return replace(each, doubt="" if each.rank < 5 else each.doubt)
 
 

@@ -5,7 +5,7 @@ Not here: how they came about (`run`), how they look (`text`, `jsonout`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -51,6 +51,11 @@ class Changed:
     largest_move: float | None = None
     unit: str = "m"
     most: tuple[str, int] | None = None
+
+
+def most_changed(columns: Iterable[tuple[str, int]]) -> tuple[str, int] | None:
+    """The attribute that changed most often and how often; of several the first by name, so that every command names the same one."""
+    return min((each for each in columns if each[1]), key=lambda each: (-each[1], each[0]), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ def _published(result: PublishResult) -> list[str]:
     if result.rejected:
         held = f", {count(result.held)} of them stay as last accepted" if result.held else ""
         lines.append(_row("rejected", f"{plural(result.rejected, 'row')} in quarantine{held}"))
-    lines += _findings(result.findings)
+    lines += _findings(_news(result))
     total = result.files_written + result.files_carried
     done = "to rewrite" if planned else ("written" if first else "rewritten")
     volume = f"{'about ' if planned else ''}{size(result.bytes_written)}"
@@ -144,7 +144,12 @@ def _unchanged(result: PublishResult) -> list[str]:
     if result.rejected:
         held = f", {count(result.held)} of them stay as last accepted" if result.held else ""
         lines.append(_row("rejected", f"{plural(result.rejected, 'row')} in quarantine{held}"))
-    return lines + _findings(result.findings)
+    return lines + _findings(_news(result))
+
+
+def _news(result: PublishResult) -> list[Finding]:
+    """The findings without "undecided" on the precision of a small dataset: said at its first publish, nobody can act on it every night."""
+    return [each for each in result.findings if result.current is None or (each.rule, each.severity) != ("precision", "warning")]
 
 
 def _refused(result: PublishResult) -> list[str]:

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.change import classes
-from merestone.change.guards import MOST, Evidence, common_factor, common_shift, percent
+from merestone.change.guards import MOST, Evidence, common_factor, common_shift
 from merestone.dataset.known import Known
+from merestone.gate.findings import percent
 from merestone.geometry import kernel
 from merestone.report.result import Counts
 from merestone.run.prepare import Prepared

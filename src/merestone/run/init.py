@@ -32,7 +32,7 @@ from merestone.contract.yaml_reader import read_yaml
 from merestone.errors import InternalError, StoreError, UsageError
 from merestone.gate.delivery import JUDGED_ORDINATES
 from merestone.gate.feature import DEGREES, check_rows
-from merestone.gate.findings import FindingTally, listed, rejected
+from merestone.gate.findings import FindingTally, listed, percent, rejected
 from merestone.gate.infer import Comparison, Drift, Inference, Inferred, KeyCandidate, code_lists, with_previous
 from merestone.geometry import kernel
 from merestone.normalise.cast import cast_batch, plan_cast
@@ -61,26 +61,32 @@ class InitResult:
         return self.contract, self.publication
 
 
-def init(source_path: str, *, layer: str | None = None, key: Sequence[str] = (), previous: str | None = None, owner: str | None = None,
-         out: str | None = None) -> InitResult:
+def init(source_path: str, *, layer: str | None = None, crs: str | None = None, key: Sequence[str] = (), previous: str | None = None,
+         owner: str | None = None, out: str | None = None) -> InitResult:
     """Draft a contract and a publication for a delivery.
 
     Args:
         source_path: the delivery.
         layer: the layer, where the file has several.
+        crs: the CRS to assert, such as EPSG:28992, where the file states none.
         key: the key columns; found where none is named.
         previous: an older delivery of the same kind: shows which columns change without meaning and which keys come back.
         owner: e-mail of the steward.
         out: the folder for the two files; the current folder by default.
 
     Raises:
-        UsageError: the drafts are there already, no column can be the key, or the delivery's CRS has no EPSG code.
+        UsageError: the drafts are there already, no column can be the key, the delivery's CRS has no EPSG code or is not the asserted
+            one.
         SourceError: a delivery cannot be read.
         StoreError: the drafts cannot be written.
     """
     folder = Path(out if out is not None else ".").resolve()
-    source = open_source(SourceSpec(os.path.abspath(source_path), layer))  # noqa: PTH100 - resolve() would follow links
+    source = open_source(SourceSpec(os.path.abspath(source_path), layer, crs))  # noqa: PTH100 - resolve() would follow links
     delivery = source.delivery
+    contradicted = next((each for each in delivery.findings if each.severity == "error"), None)
+    if contradicted is not None:
+        raise UsageError(f"{delivery.path}: {contradicted.observed}, and {crs} is asserted", field="--crs",
+                         hint="leave out --crs: it may only fill in what the file does not say")
     name = _name(source_path, layer)
     contract_path, publication_path = folder / f"{name}.contract.yaml", folder / f"{name}.yaml"
     for path in (contract_path, publication_path):
@@ -92,7 +98,7 @@ def init(source_path: str, *, layer: str | None = None, key: Sequence[str] = (),
     if not inferred.rows or not inferred.columns:
         raise UsageError(f"{delivery.path} has no {'rows' if inferred.columns else 'attribute columns'}, so that nothing can be drafted",
                          field=delivery.path, hint="name a delivery with features and a column that identifies them")
-    older = None if previous is None else open_source(SourceSpec(os.path.abspath(previous), layer))  # noqa: PTH100 - as above
+    older = None if previous is None else open_source(SourceSpec(os.path.abspath(previous), layer, crs))  # noqa: PTH100 - as above
     before = None if older is None else infer(older, key)
     if before is not None:
         inferred = with_previous(inferred, before)
@@ -116,8 +122,7 @@ def init(source_path: str, *, layer: str | None = None, key: Sequence[str] = (),
     publication_text = draft_publication(PublicationFacts(
         contract=contract_path.name, source=Path(os.path.relpath(source_path, folder)).as_posix(), destination=f"./published/{name}",
         layer=layer, crs=asserted, key=columns, max_rejected=allowed,
-        notes={"source": Note("the file states no CRS; this one fits the coordinates", confirm=True)} if asserted else (
-            {} if allowed is None else {"rejects": Note(f"{lost:,} of {inferred.rows:,} rows are faulty today", confirm=True)})))
+        notes=_publication_notes(asserted if crs is None else None, allowed, lost, inferred.rows)))
     _write(folder, {contract_path: contract_text, publication_path: publication_text})
     shown = os.path.relpath(publication_path)
     return InitResult(contract_path, publication_path, tuple(notes), f"merestone publish {shown}")
@@ -175,24 +180,24 @@ def settle_key(source: Source, older: Source | None, inferred: Inferred, before:
             notes.append(by_name[asked[0]].doubt)
         return _compare(source, older, inferred, before, asked), tuple(asked)
     if not candidates:
-        nearly = [f"{each.name} ({each.why_not})" for each in inferred.keys if each.rank < 2] or [each.name for each in inferred.keys[:5]]
+        nearly = [f"{each.name} ({each.why_not})" for each in inferred.keys if each.rank < 3] or [each.name for each in inferred.keys[:5]]
         raise UsageError(f"no column of {source.delivery.path} can be the key: {listed(nearly[:5], len(nearly))}", field="key",
                          hint="have the producer repair one of them, or name a list of columns with --key")
     for each in candidates:
         drift = _compare(source, older, inferred, before, (each.name,))
         if drift is None or not drift.renumbered:
-            notes += _why(each, inferred, source.delivery)
+            notes += _why(each, inferred)
             return drift, (each.name,)
         notes.append(f"{each.name} is not the key: nearly every feature has other content under it than before, so it is dealt out anew")
     notes.append(f"no column keeps its meaning from export to export; {candidates[0].name} is drafted as the key and needs another")
     return None, (candidates[0].name,)
 
 
-def _why(chosen: KeyCandidate, inferred: Inferred, delivery: Delivery) -> list[str]:
+def _why(chosen: KeyCandidate, inferred: Inferred) -> list[str]:
     said = [f"key: {chosen.name}, unique and never null in {inferred.rows:,} rows"]
     if chosen.doubt:
         said.append(chosen.doubt)
-    others = [each for each in inferred.keys if each.name != chosen.name and (each.rank < 2 or each.name == delivery.fid_column)]
+    others = [each for each in inferred.keys if each.name != chosen.name and (each.rank < 3 or (each.doubt and not each.why_not))]
     said += [f"not the key: {each.name}, {each.why_not or each.doubt or 'unique too; name it with --key if it is the better one'}"
              for each in others[:5]]
     return said
@@ -220,10 +225,11 @@ def _facts(name: str, source_path: str, delivery: Delivery, inferred: Inferred, 
     if delivery.geometry is None or geometry is None:
         raise UsageError(f"{delivery.path} has no geometry column", field="geometry", hint="name a spatial file, or the layer with --layer")
     epsg, asserted = epsg_of(delivery.geometry, geometry.bounds, delivery.path)
-    if asserted is not None:
+    if asserted is not None and not delivery.geometry.asserted:
         notes.append(f"the file states no CRS ({delivery.geometry.note}); {asserted} fits the coordinates and is asserted, to be confirmed")
     precision, why = precision_of(epsg, geometry.decimals, geometry.ordinates)
     volatile = dict(drift.changed) if drift is not None else {}
+    doubt = next((each.doubt for each in inferred.keys if (each.name,) == key), "")
     fields = []
     for each in inferred.columns:
         if each.name == delivery.fid_column and each.name not in key:
@@ -242,7 +248,7 @@ def _facts(name: str, source_path: str, delivery: Delivery, inferred: Inferred, 
                                  coordinate_precision=possible_precision(code, _USUAL[_geographic(code)]),
                                  note=Note("precision is a guess", confirm=True)))
     marks = {
-        "key": Note("found in the data" if drift is None else f"{drift.survived:.1%} of the previous keys come back", confirm=True),
+        "key": Note(doubt or "found in the data" if drift is None else f"{percent(drift.survived)} of the previous keys come back", confirm=True),
         "coordinate_precision": Note(why, confirm=True),
         "geometry_type": Note("what the rows hold", confirm=True),
     }
@@ -265,14 +271,14 @@ def epsg_of(column: GeometryColumn, bounds: tuple[float, ...], path: str) -> tup
         inside = bounds[0] >= -180 and bounds[1] >= -90 and bounds[2] <= 180 and bounds[3] <= 90
         if not inside:
             raise UsageError(f"{path} states no CRS for {column.name} ({column.note}), and its coordinates are no degrees", field="crs",
-                             hint="have it exported with its CRS (a .prj file, a `crs` member, an SRS id)")
+                             hint="have it exported with its CRS (a .prj file, an SRS id), or assert it: init --crs, source.crs in a publication file")
         return 4326, "EPSG:4326"
     found = identify(column.crs)
     code = (found.code or "").removeprefix("EPSG:")
     if not code.isdigit():
         raise UsageError(f"the CRS of {column.name} in {path} has no EPSG code: {found.name}{f' ({found.reason})' if found.reason else ''}",
                          field="crs", hint="have it exported in a CRS with an EPSG code, since a contract names one")
-    return int(code), None
+    return int(code), f"EPSG:{code}" if column.asserted else None
 
 
 def precision_of(epsg: int, measured: int, ordinates: int) -> tuple[int, str]:
@@ -285,6 +291,15 @@ def precision_of(epsg: int, measured: int, ordinates: int) -> tuple[int, str]:
         wanted = possible_precision(epsg, max(usual, measured))
         return wanted, f"a guess: {ordinates:,} ordinates are too few to measure"
     return possible_precision(epsg, measured), f"measured: 99 % of {ordinates:,} ordinates have {measured} decimals or fewer"
+
+
+def _publication_notes(guessed: str | None, allowed: float | None, lost: int, rows: int) -> dict[str, Note]:
+    notes = {}
+    if guessed is not None:
+        notes["source"] = Note("the file states no CRS; this one fits the coordinates", confirm=True)
+    if allowed is not None:
+        notes["rejects"] = Note(f"{lost:,} of {rows:,} rows are faulty today", confirm=True)
+    return notes
 
 
 def _ground(epsg: int, decimals: int) -> str:

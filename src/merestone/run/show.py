@@ -22,7 +22,7 @@ from merestone.dataset.manifest import DataFile
 from merestone.dataset.version import Dataset, Version
 from merestone.identity import key as keys
 from merestone.report.map import FEATURES, ChangeMap, MapFeature
-from merestone.report.result import CLASSES, Changed, Counts, DiffResult
+from merestone.report.result import CLASSES, Changed, Counts, DiffResult, most_changed
 
 CONTEXT = 4_000
 """How many unchanged features are drawn pale beneath a change."""
@@ -64,7 +64,6 @@ def difference(dataset: Dataset, change: Changes, *, with_keys: bool = False) ->
     changed = table.filter(pc.equal(table.column("class"), "changed"))
     shapes, values = (np.asarray(changed.column(name).combine_chunks()).astype(bool) for name in ("geometry", "attributes"))
     fields = pc.value_counts(pc.list_flatten(changed.column("fields").combine_chunks())).to_pylist()
-    most = min(fields, key=lambda each: (-each["counts"], each["values"]), default=None)
     unit = CRS.from_epsg(int(target.contract["crs_epsg"])).axis_info[0].unit_name
     listed = None
     if with_keys:
@@ -79,7 +78,7 @@ def difference(dataset: Dataset, change: Changes, *, with_keys: bool = False) ->
         changed=Changed(
             attributes=int((values & ~shapes).sum()), geometry=int((shapes & ~values).sum()), both=int((values & shapes).sum()),
             largest_move=pc.max(changed.column("geometry_change")).as_py(), unit={"metre": "m", "degree": "degrees"}.get(unit, unit),
-            most=(most["values"], most["counts"]) if most else None,
+            most=most_changed((each["values"], each["counts"]) for each in fields),
         ),
     )
 

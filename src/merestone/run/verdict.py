@@ -22,7 +22,7 @@ from merestone.dataset.partition import Tree, build_tree, leaf_names, place
 from merestone.dataset.record import read_records
 from merestone.errors import InternalError
 from merestone.outcome import Finding
-from merestone.report.result import Changed, Counts, PublishResult
+from merestone.report.result import Changed, Counts, PublishResult, most_changed
 from merestone.run import environment
 from merestone.run.ending import TOKEN_DAYS
 from merestone.run.evidence import column_cause, commonest_move, evidence_of, partitions_gone, renumbered
@@ -177,7 +177,7 @@ def _changed(settled: Settled, unit: str) -> Changed | None:
     return Changed(
         attributes=int((settled.attributes & changed).sum() - both.sum()), geometry=int((settled.geometry & changed).sum() - both.sum()),
         both=int(both.sum()), largest_move=float(np.nanmax(move)) if (settled.geometry & changed).any() and np.isfinite(move).any() else None, unit=unit,
-        most=max(settled.column_changes.items(), key=lambda pair: pair[1], default=None),
+        most=most_changed(settled.column_changes.items()),
     )
 
 

@@ -36,7 +36,7 @@ class GeoParquetSource:
         self._spec = spec
         self._found = found
         if spec.layer is not None:
-            raise SourceError(f"{spec.path} is Parquet and has no layers", field="source.layer", hint="leave out source.layer")
+            raise SourceError(f"{spec.path} is Parquet and has no layers", field="source.layer", hint="leave the layer out")
         with self._open() as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
             geo = _geo(schema, spec.path) or _native(file)

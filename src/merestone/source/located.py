@@ -63,7 +63,7 @@ def locate(spec: SourceSpec) -> Located:
     """
     path = Path(spec.path)
     if "\0" in spec.path or not path.exists():
-        raise SourceError(f"there is no {spec.path}", field="source", hint="check source.path, or give --source")
+        raise SourceError(f"there is no {spec.path}", field="source", hint="check the path (in a publication file: source.path, or --source)")
     found: Located | None = None
     try:
         found = _locate(path, spec)
@@ -174,7 +174,8 @@ def _choose(candidates: dict[str, str], spec: SourceSpec) -> str:
     if not candidates:
         raise SourceError(f"{spec.path} holds no file of a format that is read", field="source", hint="zip a GeoPackage or a shapefile")
     raise SourceError(
-        f"{spec.path} holds several files: {', '.join(sorted(names))}", field="source.layer", hint="name one of them in source.layer"
+        f"{spec.path} holds several files: {', '.join(sorted(names))}", field="source.layer",
+        hint="name one of them: with --layer, or as source.layer in a publication file",
     )
 
 

@@ -34,7 +34,7 @@ class ShapefileSource:
         self._found = found
         if spec.layer not in {None, found.stem}:
             raise SourceError(
-                f"{found.shown} has no layer {spec.layer!r}; it has: {found.stem}", field="source.layer", hint="leave out source.layer"
+                f"{found.shown} has no layer {spec.layer!r}; it has: {found.stem}", field="source.layer", hint="leave the layer out"
             )
         table_path = _part(found.path, ".dbf")
         if table_path is None:
