@@ -1,0 +1,228 @@
+"""No false change: noise below a grid's resolution, half steps, and one content told in many ways, on columns of many features.
+
+The long run, a million points and a hundred thousand polygons of each setting, is `make soak`.
+"""
+
+from __future__ import annotations
+
+import decimal
+
+import geopandas as gpd
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+import shapely
+
+from estate import save
+from merestone import fingerprint_frame, fingerprint_table
+from merestone.geometry import kernel
+from merestone.geometry.form import Grid, Shape
+from merestone.identity.grid import range_limit
+from merestone.source.open import open_source
+from merestone.source.port import SourceSpec
+
+# decimals of the grid, largest ordinate
+SETTINGS = [(7, 180.0), (9, 180.0), (3, 1e6), (2, 6.5e6), (5, 1e6), (0, 1e7), (-2, 1e7)]
+
+
+@pytest.fixture(params=kernel.available(), autouse=True)
+def name(request):
+    before = kernel.NAME
+    kernel.use(request.param)
+    yield request.param
+    kernel.use(before)
+
+
+def over(steps, decimals):
+    """Whole steps of 10^-decimals as doubles, in one operation: the doubles nearest to the decimals."""
+    return steps / 10.0**decimals if decimals >= 0 else steps * 10.0**-decimals
+
+
+def sources(noise, precision, largest, shape):
+    """Ordinates on the grid, and with up to three decimals more, many half steps among them; and the noise that each must bear."""
+    steps = np.round(noise.uniform(-largest, largest, shape) * 10.0**precision)
+    grid = 10.0**-precision
+    yield over(steps, precision), 0.49 * grid
+    yield over(steps * 1000 + noise.choice([0, 500, 499, 501, 250, 1, 999], shape), precision + 3), 0.2499 * grid / 1000
+    for more in (1, 2, 3):
+        yield over(steps * 10**more + noise.integers(0, 10**more, shape), precision + more), 0.2499 * grid / 1000
+
+
+def shaken(noise, ordinates, amount):
+    return ordinates + noise.uniform(-amount, amount, ordinates.shape)
+
+
+def digests(wkb, precision):
+    return kernel.digest([], pa.array(wkb, pa.binary()), Grid(precision), Shape(), len(wkb))
+
+
+def differing(one, other):
+    return pc.sum(pc.not_equal(one, other)).as_py()
+
+
+def changed_points(seed, n, precision, largest):
+    noise = np.random.default_rng(seed)
+    for xyz, amount in sources(noise, precision, largest, (n, 3)):
+        base, again = (shapely.points(each) for each in (xyz, shaken(noise, xyz, amount)))
+        yield differing(digests(shapely.to_wkb(base), precision), digests(shapely.to_wkb(again, flavor="iso", byte_order=0), precision))
+
+
+def areas(vertices, *, roll=0, back=False, holes=slice(None), parts=slice(None)):
+    """Two polygons in one, the first with two holes, of (n, 16, 2) vertices; rings from another vertex and the other way, holes and parts in another order."""
+    turn = slice(None, None, -1) if back else slice(None)
+
+    def rings(first, last, by):
+        return shapely.linearrings(np.roll(vertices[:, first:last], by, axis=1)[:, turn])
+
+    inner = np.stack([rings(6, 9, -roll), rings(9, 12, roll)], axis=1)[:, holes]
+    both = np.stack([shapely.polygons(rings(0, 6, roll), inner), shapely.polygons(rings(12, 16, 2 * roll))], axis=1)
+    return shapely.multipolygons(both[:, parts])
+
+
+BACKWARDS = slice(None, None, -1)
+TOLD = [{"roll": 2}, {"roll": 1, "back": True}, {"holes": BACKWARDS}, {"parts": BACKWARDS}, {"roll": 3, "back": True, "holes": BACKWARDS, "parts": BACKWARDS}]
+
+
+def changed_polygons(seed, n, precision, largest):
+    noise = np.random.default_rng(seed)
+    for vertices, amount in sources(noise, precision, largest, (n, 16, 2)):
+        base = digests(shapely.to_wkb(areas(vertices)), precision)
+        for told in TOLD:
+            yield differing(base, digests(shapely.to_wkb(areas(shaken(noise, vertices, amount), **told)), precision))
+        part = shapely.polygons(vertices[:, :6])
+        multi = shapely.multipolygons(shapely.polygons(shaken(noise, vertices, amount)[:, :6]).reshape(-1, 1))
+        yield differing(digests(shapely.to_wkb(part), precision), digests(shapely.to_wkb(multi, include_srid=True), precision))
+
+
+@pytest.mark.parametrize(("precision", "largest"), SETTINGS)
+def test_noise_changes_nothing(precision, largest):
+    assert precision <= range_limit(largest)
+    assert set(changed_points(1, 5000, precision, largest)) == {0}
+    assert set(changed_polygons(2, 300, precision, largest)) == {0}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("precision", "largest"), SETTINGS)
+def test_noise_changes_nothing_in_a_million(precision, largest):
+    assert set(changed_points(3, 1_000_000, precision, largest)) == {0}
+    assert set(changed_polygons(4, 100_000, precision, largest)) == {0}
+
+
+# ---- attributes, and the table around them ----
+
+ATTRIBUTES = ["name", "rank", "share", "open", "day", "at", "price", "tags"]
+
+
+def table(noise, n, geometry):
+    """Every type that a driver may tell otherwise, a tenth of the values null."""
+    def holes(values, kind=None):
+        return pa.array(values, kind, mask=noise.random(n) < 0.1)
+
+    return pa.table({
+        "id": pa.array(np.arange(n)), "name": holes([f"Stra\u00dfe \u00e9 {k}" for k in range(n)]), "rank": holes(noise.integers(-(2**53) + 1, 2**53, n)),
+        "share": holes(noise.choice([0.0, 1.0, 0.1, 2.5, -7.0], n)), "open": holes(noise.random(n) < 0.5),
+        "day": holes(noise.integers(0, 20_000, n).astype(np.int32), pa.int32()).cast(pa.date32()),
+        "at": holes(noise.integers(0, 2**40, n) * 1000).cast(pa.timestamp("us", "UTC")),
+        "price": holes([decimal.Decimal(int(each)).scaleb(-2) for each in noise.integers(-9999, 9999, n)], pa.decimal128(9, 2)),
+        "tags": holes([[f"t{each}", None] for each in noise.integers(0, 9, n)], pa.list_(pa.string())), "geometry": pa.array(geometry, pa.binary()),
+    })
+
+
+def told_otherwise(given, geometry):
+    """The same rows in another order of columns, with integers made floats by their nulls, other widths, units, zones and encodings."""
+    columns = {name: given.column(name) for name in reversed(given.schema.names)}
+    decomposed = pc.utf8_normalize(columns["name"], form="NFD")
+    there = pc.is_valid(columns["rank"])
+    floats = pc.if_else(there, columns["rank"].cast(pa.float64()), float("nan"))  # what pandas makes of an integer column with a null
+    zero = pc.if_else(pc.equal(columns["share"], 0.0), -0.0, columns["share"])
+    columns |= {
+        "name": decomposed.dictionary_encode(), "rank": floats, "share": zero, "day": columns["day"].cast(pa.date64()),
+        "at": columns["at"].cast(pa.timestamp("ns", "Asia/Tokyo")), "price": columns["price"].cast(pa.decimal128(30, 2)),
+        "tags": columns["tags"].cast(pa.large_list(pa.large_string())), "geometry": pa.array(geometry, pa.large_binary()),
+        "empty": pa.nulls(given.num_rows),
+    }
+    return pa.table(columns)
+
+
+def changed_rows(seed, n, precision, largest):
+    noise = np.random.default_rng(seed)
+    vertices, amount = next(sources(noise, precision, largest, (n, 16, 2)))
+    rows = table(noise, n, shapely.to_wkb(areas(vertices)))
+    other = told_otherwise(rows, shapely.to_wkb(areas(shaken(noise, vertices, amount), **TOLD[-1]), byte_order=0))
+    grid = 10.0**-precision
+    one = fingerprint_table(rows, "id", grid=grid, attributes=ATTRIBUTES)
+    two = fingerprint_table(other, "id", grid=grid, attributes=[*ATTRIBUTES[::-1], "empty"])
+    assert len(set(one.column("digest").to_pylist())) == n
+    return differing(one.column("digest"), two.column("digest"))
+
+
+def test_rows_told_otherwise_have_one_digest():
+    assert changed_rows(7, 1000, 7, 180.0) == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("precision", "largest"), SETTINGS)
+def test_a_hundred_thousand_rows_told_otherwise_have_one_digest(precision, largest):
+    assert changed_rows(8, 100_000, precision, largest) == 0
+
+
+def test_a_frame_that_pandas_has_been_through():
+    noise = np.random.default_rng(9)
+    vertices, amount = next(sources(noise, 7, 180.0, (500, 16, 2)))
+    rows = table(noise, 500, shapely.to_wkb(areas(vertices)))
+    plain = ["name", "rank", "share", "open"]
+    frame = gpd.GeoDataFrame(rows.select(["id", *plain]).to_pandas(), geometry=areas(shaken(noise, vertices, amount), roll=2))
+    expected = fingerprint_table(rows, "id", grid=1e-7, attributes=plain)
+    said = {str(key): each.hex() for key, each in zip(expected.column("id").to_pylist(), expected.column("digest").to_pylist(), strict=True)}
+    assert fingerprint_frame(frame, "id", grid=1e-7, attributes=plain) == said
+
+
+# ---- through files ----
+
+FORMATS = ("gpkg", "geojson", "geojsonl", "fgb", "parquet", "shp", "gml")
+
+
+def plots(noise, n):
+    """Ordinates for `areas` that make valid ones, on a grid of 1e-7: shapefiles know holes and parts by where they lie."""
+    centre = np.stack([noise.uniform(-170, 170, n), noise.uniform(-80, 80, n)], axis=1)[:, None, :]
+
+    def ring(vertices, radius, east):
+        angle = np.arange(vertices) * 2 * np.pi / vertices + noise.uniform(0, 0.3, (n, vertices))
+        return centre + [east, 0.0] + radius * np.stack([np.cos(angle), np.sin(angle)], axis=2)
+
+    rings = [ring(6, 0.01, 0.0), ring(3, 0.001, -0.003), ring(3, 0.001, 0.003), ring(4, 0.01, 0.03)]
+    return np.round(np.concatenate(rings, axis=1), 7)
+
+
+def through(path, frame):
+    """The digests, by key, of what the line's reader of the format brings."""
+    save(frame.to_dict("records"), path, **({"driver": "GeoJSONSeq"} if path.suffix == ".geojsonl" else {}))
+    source = open_source(SourceSpec(str(path)))
+    read = pa.Table.from_batches(list(source.batches()))
+    found = fingerprint_table(read, "id", geometry_column=source.delivery.geometry.name, grid=1e-7, attributes=["name", "rank", "share"])
+    return dict(zip(found.column("id").to_pylist(), found.column("digest").to_pylist(), strict=True))
+
+
+def changed_files(folder, seed, n):
+    noise = np.random.default_rng(seed)
+    vertices = plots(noise, n)
+    rows = table(noise, n, shapely.to_wkb(areas(vertices))).select(["id", "name", "rank", "share"])
+    rows = rows.set_column(2, "rank", pc.bit_wise_and(rows.column("rank"), 0xFFFF))
+    expected = fingerprint_table(rows.append_column("geometry", [shapely.to_wkb(areas(vertices))]), "id", grid=1e-7, attributes=["name", "rank", "share"])
+    expected = dict(zip(expected.column("id").to_pylist(), expected.column("digest").to_pylist(), strict=True))
+    for suffix in FORMATS:
+        frame = rows.to_pandas()
+        frame["geometry"] = areas(shaken(noise, vertices, 0.4e-7), **TOLD[len(suffix) % len(TOLD)])
+        found = through(folder / f"d.{suffix}", frame)
+        assert found.keys() == expected.keys(), suffix
+        yield suffix, sum(found[key] != expected[key] for key in expected)
+
+
+def test_no_format_changes_anything(tmp_path):
+    assert dict(changed_files(tmp_path, 10, 200)) == dict.fromkeys(FORMATS, 0)
+
+
+@pytest.mark.soak
+def test_no_format_changes_anything_in_a_hundred_thousand(tmp_path):
+    assert dict(changed_files(tmp_path, 11, 100_000)) == dict.fromkeys(FORMATS, 0)
