@@ -6,6 +6,7 @@ Source: the classes of docs/spec/changes.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +84,7 @@ class Comparison:
     blanks: Mask
 
 
-def compare(after: Any, before: Any, layout: Layout, geometry: str, delivered: Any) -> Comparison:
+def compare(after: Any, before: Any, layout: Layout, geometry: str, delivered: Any, *, turned: bool) -> Comparison:
     """Judge rows whose digests differ.
 
     Args:
@@ -92,6 +93,7 @@ def compare(after: Any, before: Any, layout: Layout, geometry: str, delivered: A
         layout: the digest layout that both sides are judged in: that of the last version.
         geometry: the name of the geometry column.
         delivered: WKB of the delivered geometry in the contract's CRS before rounding.
+        turned: it was delivered in another CRS, whose axes may run in other directions.
     """
     n = after.num_rows
     changed = []
@@ -109,9 +111,10 @@ def compare(after: Any, before: Any, layout: Layout, geometry: str, delivered: A
             only_blanks &= ~differs
     new, old = after.column(geometry).combine_chunks(), before.column(geometry).combine_chunks()
     moved = _differ(after, before, layout.only_geometry(), geometry)
-    grid = 10.0**-layout.grid.precision
-    # Within half a grid step and a thousandth of the published ordinates: noise at a rounding edge, whatever side it fell on.
-    near = np.asarray(kernel.within(delivered, old, grid / 2 + grid / 1000), bool)
+    near = kernel.within(
+        delivered, old, _noise(layout.grid.precision, turned=turned), z_tolerance=_noise(layout.grid.z), m_tolerance=_noise(layout.grid.m),
+        shape=layout.shape,
+    )
     return Comparison(
         suppressed=near & ~any_attribute & moved,
         attributes=any_attribute,
@@ -121,6 +124,16 @@ def compare(after: Any, before: Any, layout: Layout, geometry: str, delivered: A
         fields=tuple(changed),
         blanks=only_blanks & any_attribute & ~moved,
     )
+
+
+def _noise(precision: int, *, turned: bool = False) -> float:
+    """How far a delivered ordinate may lie from the published one and still be noise at a rounding edge, whatever side it fell on.
+
+    Half a grid step and a thousandth: rounding turns over half a thousandth below the half step, and the other half is for the noise.
+    Noise in both axes of another CRS can meet in one of the contract's, which makes it longer by the square root of two (ADR 0026).
+    """
+    step = 10.0**-precision
+    return step / 2 + step / 2000 * (1 + (math.sqrt(2) if turned else 1))
 
 
 def _differ(after: Any, before: Any, layout: Layout, geometry: str | None = None) -> Mask:

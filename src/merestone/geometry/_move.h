@@ -144,11 +144,19 @@ typedef struct {
     int no_memory;
 } Near;
 
+/* A limit plus what doubles of this size may be off by their own rounding: two or three units in the last place. */
+static inline double allowed(const Near *near, int k, double ordinate)
+{
+    return near->limit[k] + ldexp(fabs(ordinate), -51);
+}
+
 static inline int near_vertex(const Near *near, const double *a, const double *b)
 {
-    for (int k = 0; k < 4; k++)
-        if (!(fabs(a[k] - b[k]) <= near->limit[k]) && !(isnan(a[k]) && isnan(b[k]) && k == 3))
+    for (int k = 0; k < 4; k++) {
+        double apart = fabs(a[k] - b[k]);
+        if (!(apart <= allowed(near, k, b[k]) && apart < INFINITY) && !(isnan(a[k]) && isnan(b[k]) && k == 3))
             return 0;
+    }
     return 1;
 }
 
@@ -278,7 +286,7 @@ static int pair_all(Near *near, size_t n, Fits fits, double (*xa)(const Near *, 
         queue[tail++] = i;
         while (head < tail && !found) {
             size_t item = queue[head++], low = 0, high = n;
-            double least = xa(near, a0 + item) - near->limit[0];
+            double x = xa(near, a0 + item), around = 2 * allowed(near, 0, x), least = x - around;
             while (low < high) {
                 size_t middle = low + (high - low) / 2;
                 if (by_x[middle].x < least)
@@ -286,7 +294,7 @@ static int pair_all(Near *near, size_t n, Fits fits, double (*xa)(const Near *, 
                 else
                     high = middle;
             }
-            for (size_t j = low; j < n && by_x[j].x <= xa(near, a0 + item) + near->limit[0]; j++) {
+            for (size_t j = low; j < n && by_x[j].x <= x + around; j++) {
                 if (near->effort < 0)
                     goto done;
                 near->effort -= 1;

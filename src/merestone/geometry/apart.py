@@ -80,6 +80,11 @@ def _same(one: Position, other: Position) -> bool:
 # ---- within ----
 
 
+def _near(x: float, y: float, limit: float) -> bool:
+    """Whether two ordinates lie within the limit, and what doubles of this size may be off by their own rounding."""
+    return abs(x - y) <= limit + math.ldexp(abs(y), -51) and math.isfinite(x - y)
+
+
 @dataclass(frozen=True, slots=True)
 class Near:
     """Limits for x and y, z, m, and whether lines may run either way."""
@@ -90,7 +95,7 @@ class Near:
     def vertex(self, a: Position, b: Position) -> bool:
         """Whether two vertices are one but for noise; no measure and no measure agree."""
         pairs = zip(a, b, self.limits, strict=True)
-        return all(abs(x - y) <= limit or (place == 3 and math.isnan(x) and math.isnan(y)) for place, (x, y, limit) in enumerate(pairs))
+        return all(_near(x, y, limit) or (place == 3 and math.isnan(x) and math.isnan(y)) for place, (x, y, limit) in enumerate(pairs))
 
     def follows(self, a: Run, b: Run) -> bool:
         """Whether a's vertices follow b's one after the other; neighbours in a may share a counterpart, none of b is left out."""

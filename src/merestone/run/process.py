@@ -275,7 +275,7 @@ def _settle_bucket(
     if prepared.old_layout is not None:  # both sides in the form of the last version
         place = after.schema.get_field_index(prepared.geometry)
         after = after.set_column(place, after.schema.field(place), kernel.canonical(delivered, deciding.grid, deciding.shape)[0].cast(pa.binary()))
-    found = compare(after, then, deciding, prepared.geometry, delivered)
+    found = compare(after, then, deciding, prepared.geometry, delivered, turned=not prepared.same_crs)
     mine = rows[at[differs]]
     _note(prepared, out, mine, found, partition, before)
     if len(out.sample) < 8:
