@@ -85,3 +85,15 @@ def test_evidence_is_written(published, merestone, tmp_path):
     assert ended.code == 0
     assert "evidence for product v1" in ended.out
     assert zipfile.ZipFile(tmp_path / "e.zip").testzip() is None
+
+
+def test_a_run_is_told_to_other_catalogues(published, merestone, tmp_path):
+    out = tmp_path / "run.json"
+    run = published.manifest(2).run_id
+    doc = merestone("lineage", "openlineage", published.file, "--out", out, "--json").doc
+    assert (doc["run_id"], doc["version"], doc["out"]) == (run, 2, str(out))
+    assert [json.loads(line) for line in out.read_text().splitlines()] == doc["events"]
+    doc = merestone("lineage", "prov", published.file, "--run", published.manifest(1).run_id, "--out", out, "--json").doc
+    assert (doc["version"], json.loads(out.read_text())) == (1, doc["document"])
+    assert json.loads(merestone("lineage", "prov", published.file).out)["activity"]["run:run"]["m:run_id"] == run
+    assert merestone("lineage", "prov", published.file, "--run", "nix").code == 2

@@ -40,12 +40,15 @@ FIXED = {
     "lineage query": {"--json"},
     "lineage scorecard": {"--html", "--junit", "--json"},
     "lineage check-complete": {"--json"},
+    "lineage ingest": {"--json"},
+    "lineage openlineage": {"--json"},
+    "lineage prov": {"--json"},
 }
 LATER_NAMES = {
     "reclaim", "drift", "resort", "export", "diagnose", "audit", "serve", "contract export", "contract docs",
     "contract diff",
     "contract infer", "contract import", "contract publish", "contract list", "contract pin", "contract notices", "contract deprecate",
-    "lineage ingest", "lineage openlineage", "lineage prov", "lineage retain",
+    "lineage retain",
 }
 
 

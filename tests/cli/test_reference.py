@@ -36,6 +36,7 @@ def test_every_kind_of_error_is_documented():
 
 def test_every_command_prints_the_names_that_are_documented(published, merestone, tmp_path):
     file, root = published.file, published.url / "_lineage"
+    (tmp_path / "events.ndjson").write_text("nonsense")
     (tmp_path / "schema.yaml").write_text("schema_version: 1.3.0\n")
     calls = {
         "init": [published.first, "--out", tmp_path / "drafts"], "publish": [file], "check": [file],
@@ -46,6 +47,7 @@ def test_every_command_prints_the_names_that_are_documented(published, merestone
         "lineage why": [file, "p1"], "lineage iso19115": [file],
         "lineage scorecard": [file], "lineage history": [file, "p1"], "lineage rejects": [file], "lineage runs": [file],
         "lineage query": [file], "lineage check-complete": [file],
+        "lineage ingest": [file, tmp_path / "events.ndjson"], "lineage openlineage": [file], "lineage prov": [file],
         "lineage prove": [file, "p1"], "lineage evidence": [file, "--out", tmp_path / "evidence.zip"],
         "lineage validate-schema": [tmp_path / "schema.yaml"], "lineage check-partitions": ["--root", root],
     }

@@ -19,9 +19,6 @@ from merestone.run import browse
 from merestone.storage.open import open_store
 
 LATER = {
-    "ingest": "",
-    "openlineage": "",
-    "prov": "",
     "retain": "",
 }
 COMMANDS = {
@@ -32,7 +29,11 @@ COMMANDS = {
     "query": Lazy("merestone.cli.lineage_ask", "query", "Find events that meet all conditions, over all sealed runs or some."),
     "check-complete": Lazy("merestone.cli.lineage_ask", "check_complete",
                            "Check that lineage tells the whole story of a version: exit 1 with the missing ids where it does not."),
+    "ingest": Lazy("merestone.cli.lineage_store", "ingest",
+                   "Take in events of other tools: .ndjson, .jsonl, .parquet or .arrow, or a rejection log through a mapping."),
     "iso19115": Lazy("merestone.cli.lineage_out", "iso19115_record", "Write the lineage of a version or a run as an ISO 19115 metadata record."),
+    "openlineage": Lazy("merestone.cli.lineage_out", "openlineage", "Tell a run as OpenLineage events: START, then COMPLETE or FAIL."),
+    "prov": Lazy("merestone.cli.lineage_out", "prov", "Tell a run as W3C PROV, in its JSON form."),
     "prove": Lazy("merestone.cli.lineage_out", "prove",
                   "Prove that what is said of a feature is part of a sealed run: Merkle inclusion proofs of its events."),
     "evidence": Lazy("merestone.cli.lineage_out", "evidence",

@@ -14,9 +14,11 @@ import click
 from merestone.cli import edge, lineage_words, options
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, InternalError, SourceError, UsageError
 from merestone.report import iso19115
+from merestone.report import openlineage as ol
+from merestone.report import prov as w3c
 from merestone.report.iso19115_extend import encoding_of, extend
 from merestone.report.iso19115_lint import lint, read_record
-from merestone.run import evidence_file, iso
+from merestone.run import evidence_file, facts, iso
 from merestone.run.extract import written_whole
 
 
@@ -125,3 +127,34 @@ def evidence(dataset: str, out: str, as_json: bool) -> int:
 def _write(path: str, text: str) -> None:
     with written_whole(path) as place:
         Path(place).write_text(text, encoding="utf-8", newline="\n")
+
+
+@click.command()
+@options.dataset
+@click.option("--run", "run_id", metavar="ID", help="A run, refused ones too; by default the one that made the version.")
+@click.option("--out", metavar="FILE", help="Write the events to this file, one a line; by default they are printed.")
+@options.as_json
+def openlineage(dataset: str, run_id: str | None, out: str | None, as_json: bool) -> int:
+    """Tell a run as OpenLineage events: START, then COMPLETE or FAIL."""
+    found = facts.facts_of(dataset, run_id)
+    told = ol.events(found, f"urn:merestone:{found.tools.get('merestone', 'unknown')}")
+    return _told({"run_id": found.run_id, "version": found.version, "events": told}, ol.ndjson(told), out, as_json=as_json)
+
+
+@click.command()
+@options.dataset
+@click.option("--run", "run_id", metavar="ID", help="A run, refused ones too; by default the one that made the version.")
+@click.option("--out", metavar="FILE", help="Write the document to this file; by default it is printed.")
+@options.as_json
+def prov(dataset: str, run_id: str | None, out: str | None, as_json: bool) -> int:
+    """Tell a run as W3C PROV, in its JSON form."""
+    found = facts.facts_of(dataset, run_id)
+    document = w3c.document(found)
+    return _told({"run_id": found.run_id, "version": found.version, "document": document}, w3c.text(document), out, as_json=as_json)
+
+
+def _told(value: dict[str, Any], text: str, out: str | None, *, as_json: bool) -> int:
+    if out is not None:
+        _write(out, text)
+    edge.answer({**value, "out": out}, text.rstrip("\n") if out is None else f"{out}: run {value['run_id']}", as_json=as_json)
+    return EXIT_DONE

@@ -30,7 +30,7 @@ from merestone.outcome import SAMPLES
 from merestone.run import browse
 from merestone.storage.port import Store
 
-DOUBTFUL = frozenset({"future"})
+DOUBTFUL = frozenset({"future", "no_plan"})
 """Rules that are told but fail nothing."""
 _MADE = pa.array(["added", "changed", "reprocessed", "refreshed", "suppressed"])
 _NAMES = ("event_id", "run_id", "sequence", "event_time_utc", "stage", "feature_id", "outcome", "change_class")
@@ -121,7 +121,7 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
     gaps: dict[tuple[str, str], Gap] = {}
     for table in reading.scan(store, attempts, root, names=_NAMES):
         order.append(table.select(["sequence", "event_id", "event_time_utc", "feature_id"]))
-        for gap in check_chain(table, plan):
+        for gap in check_chain(table, plan) if plan else ():
             known = gaps.get((gap.rule, gap.message))
             gaps[gap.rule, gap.message] = gap if known is None else Gap(
                 gap.rule, gap.message, known.count + gap.count, (*known.samples, *gap.samples)[:SAMPLES])
@@ -140,6 +140,9 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
             if kind is not None:
                 published.setdefault(kind, []).append(events.filter(pc.equal(events.column("change_class"), kind)).column("feature_id").combine_chunks())
     found.gaps += [(run, gap) for gap in gaps.values()]
+    if order and not plan:
+        events = sum(each.num_rows for each in order)
+        found.gaps.append((run, Gap("no_plan", "the run says nothing of its stages, so their chain cannot be checked", events, ())))
     if order:
         found.gaps += [(run, gap) for gap in check_sequence(pa.concat_tables(order), now=now)]
     return _Told(_joined(accepted), _joined(rejected), {kind: _joined(each) for kind, each in published.items()})

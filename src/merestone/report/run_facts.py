@@ -1,0 +1,72 @@
+"""What other catalogues of lineage want to know of a run: the facts that OpenLineage and PROV tell in their own ways.
+
+Not here: those ways (`openlineage`, `prov`), gathering the facts (`run.facts`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID, uuid5
+
+_SPACE = UUID("4f3d8b1e-9a67-5c1d-8a52-6f0f3d0c7e21")
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """One stage and operation, with its counts."""
+
+    stage: str
+    event_type: str
+    source_crs: str
+    target_crs: str
+    passed: int
+    warned: int
+    rejected: int
+    first: datetime
+    last: datetime
+    tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """One run of a dataset.
+
+    `namespace` is where the dataset is (a URL); `version` the one that the run made, None where it made none; `previous` the version before;
+    `delivery` the file's name, rows and set digest; `fields` names and types; times are aware; `root` is the Merkle root of its events.
+    """
+
+    namespace: str
+    name: str
+    run_id: str
+    attempt: int
+    started: datetime
+    ended: datetime
+    version: int | None
+    previous: int | None
+    contract: str | None
+    delivery: str | None
+    delivery_rows: int | None
+    delivery_digest: str | None
+    delivery_crs: str | None
+    features: int | None
+    size: int | None
+    files: int | None
+    crs: str | None
+    root: str
+    run_manifest: str
+    verdict: dict[str, int]
+    steps: tuple[StepFacts, ...]
+    tools: dict[str, str]
+    fields: tuple[tuple[str, str], ...] = ()
+    delta: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def uuid(self) -> str:
+        """The run as a UUID, the same each time."""
+        return str(uuid5(_SPACE, f"{self.namespace}\x1f{self.name}\x1f{self.run_id}"))
+
+
+def stamp(time: datetime) -> str:
+    """RFC 3339 in UTC, to the microsecond."""
+    return time.isoformat(timespec="microseconds").replace("+00:00", "Z")

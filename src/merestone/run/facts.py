@@ -1,0 +1,70 @@
+"""The facts of one run for other catalogues, gathered from run manifest, run record and version.
+
+Not here: how they are told (`report.openlineage`, `report.prov`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path, PurePath
+from typing import Any
+
+from merestone.dataset.current import current
+from merestone.dataset.manifest import Manifest
+from merestone.dataset.record import read_records
+from merestone.errors import UsageError
+from merestone.lineage import reading, steps
+from merestone.lineage.store import ROOT
+from merestone.report.run_facts import RunFacts, StepFacts
+from merestone.run import browse, questions
+
+
+def facts_of(text: str, run_id: str | None) -> RunFacts:
+    """The facts of the run that made a version, or of the run that is named.
+
+    Args:
+        text: DATASET[@N].
+        run_id: a run, refused ones too.
+
+    Raises:
+        UsageError: no such dataset, version or sealed run.
+        CorruptError: what they name cannot be read.
+    """
+    address = browse.parse_address(text)
+    dataset = browse.open_dataset(address.where)
+    if run_id is None:
+        run_id, _ = browse.run_of(dataset.version(address.version))
+    attempts = reading.attempts_of(dataset.store, run_id)
+    last = attempts[-1]
+    paths = {each.path for each in attempts}
+    manifests = list(dataset.manifests()) if current(dataset.store) is not None else []
+    made: Manifest | None = next((each for each in reversed(manifests) if each.lineage and each.lineage["run_manifest"] in paths), None)
+    told = steps.run_steps(dataset.store, attempts, ROOT)
+    record = next((each for each in reversed(read_records(dataset.store, run_id))), None)
+    about: dict[str, Any] = last.doc.get("about") or {}
+    source: dict[str, Any] = about.get("source") or {}
+    sealed = datetime.fromisoformat(last.sealed_utc)
+    started = datetime.fromisoformat(record.started_utc) if record is not None else min((each.first for each in told if each.first), default=sealed)
+    ended = datetime.fromisoformat(record.ended_utc) if record is not None and record.ended_utc else sealed
+    if not told and made is None and record is None:
+        raise UsageError(f"run {run_id!r} holds no events", field="--run", hint="`merestone lineage runs DATASET` lists the runs")
+    delivery = record.delivery if record is not None else {}
+    return RunFacts(
+        namespace=_uri(dataset.url), name=about.get("dataset") or questions.name_of(dataset), run_id=run_id, attempt=last.attempt, started=started, ended=ended,
+        version=made.version if made else None, previous=made.parent if made else (record.parent_version if record else None),
+        contract=about.get("contract_version"), delivery=PurePath(str(source["path"])).name if source.get("path") else None,
+        delivery_rows=delivery.get("rows"), delivery_digest=delivery.get("set_digest"), delivery_crs=source.get("crs"),
+        features=made.features if made else None, size=sum(each.bytes for each in made.files) if made else None,
+        files=len(made.files) if made else None, crs=f"EPSG:{made.contract['crs_epsg']}" if made else None, root=last.root, run_manifest=last.path,
+        verdict=reading.verdict(dataset.store, attempts),
+        steps=tuple(StepFacts(each.stage, each.event_type, each.source_crs, each.target_crs, each.passed, each.warned, each.rejected,
+                              each.first or sealed, each.last or sealed, tuple(sorted(each.tools))) for each in told),
+        tools=dict(last.doc.get("tool") or {}),
+        fields=tuple((each["name"], each["type"]) for each in made.contract["schema_fields"]) if made else (),
+        delta=dict(record.delta) if record is not None else {},
+    )
+
+
+def _uri(url: str) -> str:
+    """Where the dataset is, as a URI."""
+    return url if "://" in url else Path(url).absolute().as_uri()

@@ -1,0 +1,171 @@
+"""`lineage ingest`: events of other tools into a dataset's event store, sealed run by run, with what is no event in quarantine.
+
+Not here: reading the lines (`lineage.ingest`), the store (`lineage.store`).
+
+Ingesting a file again adds nothing: a run that holds it already, by its sha256 and that of the mapping, is passed over. So a broken-off ingest
+is repeated. What Merestone published itself nobody else tells again: such lines go to quarantine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.contract.registry import read_document
+from merestone.errors import SourceError, UsageError
+from merestone.lineage import columns, reading
+from merestone.lineage.collector import OUTSIDE_CHAIN
+from merestone.lineage.ingest import read_batches
+from merestone.lineage.mapping import LogMapping, read_mapping
+from merestone.lineage.reading import RunManifest
+from merestone.lineage.store import PART_ROWS, ROOT, RunWriter
+from merestone.outcome import SAMPLES
+from merestone.run import environment
+from merestone.run.browse import parse_address, publication_at
+from merestone.storage.open import open_store
+from merestone.storage.port import Store
+
+_LEAST_ROWS = 10_000  # of a part, however many runs a file holds
+QUARANTINE = "_quarantine"
+
+
+@dataclass(slots=True)
+class Ingested:
+    """What became of the lines of a file. `runs` are the runs that were sealed, `known` those that held the file already."""
+
+    lines: int = 0
+    events: int = 0
+    quarantined: int = 0
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
+    quarantine: str | None = None
+    samples: list[dict[str, Any]] = field(default_factory=list)
+
+
+def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[str] = ()) -> Ingested:
+    """Read a file into the event store of a dataset, or of a folder that becomes a store of events alone.
+
+    Args:
+        text: a dataset's folder or URL, its publication file, or a folder that does not exist yet.
+        path: the file (`lineage.ingest.read_batches` says which forms).
+        mapping: the mapping file of a rejection log.
+        plan: the stages of the tool, in order, for the check of the chain; by default those of the mapping or of the run's last attempt.
+
+    Raises:
+        UsageError: the mapping is broken, or the file has another form.
+        SourceError: the file cannot be read.
+        StoreError: the store cannot be written; what was sealed until then stays, and the same command goes on.
+    """
+    store = _store(text)
+    rules = _mapping(mapping) if mapping is not None else None
+    origin: dict[str, Any] = {"file": Path(path).name, "sha256": _checksum(path), "mapping_sha256": _checksum(mapping) if mapping is not None else None}
+    sealed: dict[str, list[RunManifest]] = {}
+    everything = reading.sealed_runs(store)
+    for run in everything:
+        sealed.setdefault(run.run_id, []).append(run)
+    known = {run_id for run_id, attempts in sealed.items() if any(_same(_ingest_of(one), origin) for one in attempts)}
+    reserved = {run_id: stages for run_id, attempts in sealed.items() if (stages := _own_stages(attempts))}
+    found = Ingested(known=sorted(known))
+    with environment.scratch() as folder:
+        writers: dict[str, RunWriter] = {}
+        aside = Path(folder) / "quarantine.ndjson"
+        with aside.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as kept:
+            for batch in read_batches(path, rules, reserved=reserved):
+                found.lines += batch.lines
+                found.events += batch.events.num_rows
+                found.quarantined += len(batch.quarantined)
+                kept.writelines(json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in batch.quarantined)
+                found.samples += [each.to_json() for each in batch.quarantined[:SAMPLES - len(found.samples)]]
+                _keep(writers, batch.events, known, sealed, folder, numbered=rules is not None)
+        if found.quarantined:  # before any run is sealed that says so
+            found.quarantine = f"{ROOT}/{QUARANTINE}/{origin['sha256'][:16]}-{_checksum(str(aside))[:16]}.ndjson"
+            if store.size(found.quarantine) is None:
+                store.create_from(found.quarantine, str(aside))
+        told = {**origin, "lines": found.lines, "quarantined": found.quarantined, "quarantine": found.quarantine}
+        last = _previous(store, everything[-1]) if everything else None
+        for run_id, writer in sorted(writers.items()):
+            attempts = sealed.get(run_id, [])
+            steps = list(plan) or (list(rules.plan) if rules is not None else []) or (list(attempts[-1].plan) if attempts else [])
+            date = environment.day_of(f"{attempts[0].run_date}T00:00:00Z" if attempts else environment.stamp(environment.now()))
+            made = writer.seal(store, run_date=date, plan=steps, tool=environment.tools(), time=environment.now(), previous=last,
+                               about={"ingest": told})
+            last = made.to_json()
+            found.runs.append({"run_id": run_id, "attempt": writer.attempt, "events": made.events, "root": made.root})
+    return found
+
+
+def _keep(
+    writers: dict[str, RunWriter], events: Any, known: set[str], sealed: dict[str, list[RunManifest]], folder: str, *, numbered: bool,
+) -> None:
+    """Hand the events of a batch to the writers of their runs."""
+    runs = columns.one_chunk(columns.one_chunk(events.column("run_id")).dictionary_encode())
+    for code, run_id in enumerate(runs.dictionary.to_pylist()):
+        if run_id in known:
+            continue
+        mine = events if len(runs.dictionary) == 1 else events.filter(pc.equal(runs.indices, code))
+        if run_id not in writers:
+            attempts = sealed.get(run_id, [])
+            writers[run_id] = RunWriter(folder, run_id, attempts[-1].attempt + 1 if attempts else 0, environment.nonce())
+            for each in writers.values():  # what all of them keep in memory stays what one would
+                each.part_rows = max(_LEAST_ROWS, PART_ROWS // len(writers))
+        writer = writers[run_id]
+        if numbered:  # a log has no order of its own but that of its lines
+            first = (writer.attempt << reading.ATTEMPT_BITS) + writer.events
+            at = mine.schema.get_field_index("sequence")
+            mine = mine.set_column(at, mine.schema.field(at), pa.array(np.arange(first, first + mine.num_rows, dtype=np.int64)))
+        writer.write(mine)
+
+
+def _own_stages(attempts: Sequence[RunManifest]) -> frozenset[str]:
+    """The stages of a run that Merestone published itself; none of an ingested one."""
+    own = [each for each in attempts if not _ingest_of(each)]
+    return frozenset({OUTSIDE_CHAIN, *(stage for each in own for stage in each.plan)}) if own else frozenset()
+
+
+def _store(text: str) -> Store:
+    address = parse_address(text)
+    if address.version is not None and not Path(text).exists():
+        raise UsageError(f"{text} names a version, but events go into the whole dataset", field=text, hint=f"leave out @{address.version}")
+    if Path(text).is_file():
+        return open_store(publication_at(text).destination)
+    return open_store(text)
+
+
+def _mapping(path: str) -> LogMapping:
+    if not Path(path).is_file():
+        raise UsageError(f"mapping {path} does not exist", field=path, hint="check the path")
+    try:
+        return read_mapping(read_document(path, what="mapping").tree)
+    except ValueError as fault:
+        raise UsageError(f"mapping {path}: {fault}", field=path, hint="docs/spec/lineage.md describes the mapping of a rejection log") from fault
+
+
+def _checksum(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as fault:
+        raise SourceError(f"{path} cannot be read: {fault.strerror or fault}", field=path, hint="check the file and its path") from fault
+
+
+def _ingest_of(run: RunManifest) -> dict[str, Any]:
+    about = run.doc.get("about") or {}
+    return about.get("ingest") or {}
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(one.get(name) == other[name] for name in ("sha256", "mapping_sha256"))
+
+
+def _previous(store: Store, run: RunManifest) -> dict[str, Any]:
+    """The run that was sealed last, as the next one remembers it."""
+    data = store.get(run.path)
+    return {"run_manifest": run.path, "sha256": hashlib.sha256(data).hexdigest(), "events": run.counts["total_events"], "root": run.root}

@@ -1,0 +1,42 @@
+"""`lineage ingest` and `lineage retain`."""
+
+import json
+
+EVENT = {"run_id": "f1", "sequence": 1, "event_time_utc": "2024-05-01T10:00:00Z", "stage": "validate", "event_type": "VALIDATE", "feature_id": "p1",
+         "source_crs": "EPSG:25832", "target_crs": "EPSG:25832", "outcome": "PASS"}
+
+
+def test_events_of_another_tool_come_into_the_store_of_a_dataset(published, merestone, tmp_path):
+    file = tmp_path / "events.ndjson"
+    file.write_text(json.dumps(EVENT) + "\n")
+    doc = merestone("lineage", "ingest", published.file, file, "--plan", "validate", "--json").doc
+    assert (doc["status"], doc["lines"], doc["events"], doc["quarantined"]) == ("done", 1, 1, 0)
+    assert merestone("lineage", "summary", published.file, "--run", "f1", "--json").doc["passed"] == 1
+    assert merestone("lineage", "check-complete", published.file).code == 0
+    assert merestone("lineage", "history", published.file, "p1", "--json").doc["events"][-1]["run_id"] == "f1"
+    assert merestone("verify", published.file).code == 0
+
+
+def test_lines_in_quarantine_exit_1_and_are_named(merestone, tmp_path):
+    file = tmp_path / "events.ndjson"
+    file.write_text(json.dumps(EVENT) + "\nnonsense\n")
+    ended = merestone("lineage", "ingest", tmp_path / "new", file)
+    assert ended.code == 1
+    assert "2 lines in, 1 event and 1 in quarantine" in ended.out
+    assert "line 2" in ended.out
+    assert merestone("lineage", "check-complete", tmp_path / "new", "--json").doc["gaps"][0]["rule"] == "no_plan"
+    assert "known" in merestone("lineage", "ingest", tmp_path / "new", file).out
+    assert merestone("lineage", "ingest", tmp_path / "new", tmp_path / "none.ndjson").code == 3
+    assert merestone("lineage", "ingest", tmp_path / "new", tmp_path / "x.csv").code == 3
+
+
+def test_nobody_tells_again_what_a_published_run_told(published, merestone, tmp_path):
+    run = published.manifest(2).run_id
+    before = merestone("lineage", "summary", published.file, "--json").doc
+    file = tmp_path / "events.ndjson"
+    file.write_text("".join(json.dumps({**EVENT, "run_id": run, "sequence": 1 << 60, "stage": stage}) + "\n" for stage in ("validate", "publish", "ocr")))
+    doc = merestone("lineage", "ingest", published.file, file, "--plan", "ocr", "--json").doc
+    assert (doc["events"], doc["quarantined"]) == (1, 2)
+    after = merestone("lineage", "summary", published.file, "--json").doc
+    assert after["total_events"] == before["total_events"] + 1
+    assert merestone("verify", published.file).code == 0
