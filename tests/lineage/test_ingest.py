@@ -19,7 +19,8 @@ from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 SOUND = {"run_id": "r1", "sequence": 3, "event_time_utc": "2024-05-01T10:00:00Z", "stage": "validate", "event_type": "VALIDATE", "feature_id": "p1",
          "source_crs": "EPSG:25832", "target_crs": "EPSG:25832", "outcome": "WARN"}
 ANY = st.sampled_from([None, "", "x", "é", "e\u0301", "a\x1fb", "a\x85b", "\ud800", " ", "\u00a0", "\u2003\x1c", "日本", 1, 0, -1, 1 << 31, 1 << 63, -1 << 70,
-                       10**400, 1.5, 1.0, -0.5, 1e999, True, [], {}, "EPSG:25832", "urn:ogc:def:crs:EPSG::4326", "EPSG:999999", "REJECT", "PASS", "CAST", "0" * 32])
+                       10**400, 1.5, 1.0, -0.5, 1e999, True, [], {}, "EPSG:25832", "urn:ogc:def:crs:EPSG::4326", "EPSG:999999", "REJECT", "PASS", "CAST",
+                       "0" * 32])
 TIMES = st.sampled_from(["2024-05-01T10:00:00Z", "2024-05-01t10:00:00.5z", "2024-05-01 10:00:00+02:00", "2024-02-30T10:00:00Z", "2024-05-01T10:00:00",
                          "2024-05-01", "2024-05-01T10:00:00.1234567Z", "2024-05-01T10:00:00.1234560Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-01:00",
                          "0001-01-01T00:00:00+01:00", "2024-05-01T10:00:60Z", "2024-05-01T10:00:00+24:00", "20240501T100000Z", "\uff12024-05-01T10:00:00Z",
