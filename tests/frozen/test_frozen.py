@@ -15,9 +15,9 @@ import pytest
 import merestone
 from merestone.dataset.feed import changes
 from merestone.lineage.reading import conformance_summary
-from merestone.publish.verify import verify
 from merestone.run.line import Options, publish
 from merestone.run.publication_reader import read_publication, with_source
+from merestone.run.verify import verify
 from merestone.storage.open import open_store
 
 HERE = Path(__file__).parent / "v1"

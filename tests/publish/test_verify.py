@@ -139,27 +139,3 @@ def test_the_log_of_a_rewritten_history_is_a_damage(mini):
     wrong = dataclasses.replace(next(file for file in manifest.files if file.version == 1), sha256="0" * 64)
     rewrite(mini, files=tuple(wrong if file.path == wrong.path else file for file in manifest.files))
     assert "two versions say different things of one object" in {each.problem for each in verify(mini.store).damages}
-
-
-@pytest.fixture
-def with_lineage(mini):
-    """The dataset with sealed lineage named by its current version."""
-    part = mini.store.get(current(mini.store).manifest.changes.path)  # any Parquet file will do
-    rows = pq.read_metadata(mini.store.root / current(mini.store).manifest.changes.path).num_rows
-    mini.store.create("_lineage/run_date=2026-03-01/part-1.parquet", part)
-    doc = {"format": 1, "parts": [{"path": "run_date=2026-03-01/part-1.parquet", "rows": rows, "bytes": len(part), "sha256": sha256(part)}]}
-    data = json.dumps(doc).encode()
-    mini.store.create("_lineage/_runs/r-1.json", data)
-    rewrite(mini, lineage={"run_manifest": "_lineage/_runs/r-1.json", "sha256": sha256(data), "events": 1, "root": ""})
-    return mini
-
-
-def test_whole_lineage_is_no_damage(with_lineage):
-    assert verify(with_lineage.store).damages == ()
-
-
-@pytest.mark.parametrize("name", ["_lineage/_runs/r-1.json", "_lineage/run_date=2026-03-01/part-1.parquet"])
-@pytest.mark.parametrize("change", [flip, cut, lambda path: path.unlink()])
-def test_damaged_lineage_is_named(with_lineage, name, change):
-    change(with_lineage.store.root / name)
-    assert [each.path for each in verify(with_lineage.store).damages] == [name]

@@ -18,9 +18,9 @@ from merestone.dataset import log as logs
 from merestone.dataset import views
 from merestone.dataset.version import Version
 from merestone.errors import EXIT_DONE, CorruptError
-from merestone.publish.verify import verify as prove
 from merestone.run import browse, extract
 from merestone.run.goback import go_back
+from merestone.run.verify import verify as prove
 
 PREVIEW = 10
 """How many features a terminal shows."""

@@ -29,10 +29,11 @@ _COPY = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is not as it was sealed: the object, and what is wrong with it."""
+    """What is not as it was sealed: the object, what is wrong with it, and the run manifest that lists it, None for a manifest itself."""
 
     path: str
     message: str
+    run: str | None = None
 
     def to_json(self) -> dict[str, str]:
         """The JSON object."""
@@ -122,25 +123,25 @@ def _verify_part(store: Store, run: RunManifest, part: Part, root: str) -> Itera
     try:
         size, checksum = _checksum(store, path)
     except FileNotFoundError:
-        yield Damage(path, "is missing: a sealed run lists it")
+        yield Damage(path, "is missing: a sealed run lists it", run.path)
         return
     if (size, checksum) != (part.bytes, part.sha256):
-        yield Damage(path, f"has {size} bytes with checksum {checksum}; {part.bytes} bytes with {part.sha256} were sealed")
+        yield Damage(path, f"has {size} bytes with checksum {checksum}; {part.bytes} bytes with {part.sha256} were sealed", run.path)
     try:
         table = read_part(store, part, root)
     except CorruptError as fault:
-        yield Damage(path, fault.message)
+        yield Damage(path, fault.message, run.path)
         return
     for name in LINEAGE_ARROW_SCHEMA.names:
         if not LINEAGE_ARROW_SCHEMA.field(name).nullable and table.column(name).null_count:
-            yield Damage(path, f"lacks {name} in {table.column(name).null_count} rows")
+            yield Damage(path, f"lacks {name} in {table.column(name).null_count} rows", run.path)
             return
     if merkle.root_of(merkle.leaves(table)).hex() != part.root:
-        yield Damage(path, "its events are not those that were sealed: the Merkle root differs")
+        yield Damage(path, "its events are not those that were sealed: the Merkle root differs", run.path)
     if pc.unique(table.column("run_id")).to_pylist() != [run.run_id]:
-        yield Damage(path, f"holds events of another run than {run.run_id!r}")
+        yield Damage(path, f"holds events of another run than {run.run_id!r}", run.path)
     if (wrong := _wrong_ids(table)) is not None:
-        yield Damage(path, f"event_id {wrong!r} is not that of its row")
+        yield Damage(path, f"event_id {wrong!r} is not that of its row", run.path)
 
 
 def _checksum(store: Store, path: str) -> tuple[int, str]:

@@ -1,6 +1,6 @@
 """Proof that a published dataset is whole: pointer, chain of manifests, and every object of every version, byte by byte.
 
-Not here: mending (nothing is changed), exit codes (`cli`), proof of lineage (`lineage`).
+Not here: mending (nothing is changed), exit codes (`cli`), lineage (`lineage.proof`; `run.verify` joins the two).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from merestone.dataset.current import POINTER, chain, current, manifest_name, ma
 from merestone.dataset.index import load_table
 from merestone.dataset.known import Sum, halves
 from merestone.dataset.log import objects
-from merestone.dataset.manifest import DataFile, Manifest, ObjectRef, sha256
+from merestone.dataset.manifest import DataFile, Manifest, ObjectRef
 from merestone.errors import CorruptError, UsageError
 from merestone.geometry import kernel
 from merestone.storage.port import Store
@@ -102,7 +102,6 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
         rows += ref.rows
     for manifest in versions:
         damages += _sums(manifest)
-    damages += _lineage(store, versions, progress)
     if versions and not any(ref.path in broken for ref in _index_objects(versions[0])):
         damages += _index(store, versions[0])
     chained = {manifest.version for manifest in versions}
@@ -155,32 +154,6 @@ def _object(store: Store, ref: ObjectRef, versions: tuple[int, ...]) -> Iterator
         problem = _geo_problem((meta.metadata or {}).get(b"geo"))
         if problem:
             yield damage("not GeoParquet", "`geo` metadata of GeoParquet 1.1 with primary column, CRS and covering", problem)
-
-
-def _lineage(store: Store, versions: list[Manifest], progress: Callable[[str], None]) -> Iterator[Damage]:
-    """The sealed lineage that versions name: each run manifest and its parts (docs/spec/lineage.md)."""
-    users: dict[tuple[str, str], list[int]] = {}
-    for manifest in versions:
-        if manifest.lineage is not None:
-            users.setdefault((manifest.lineage["run_manifest"], manifest.lineage["sha256"]), []).append(manifest.version)
-    for (name, checksum), numbers in sorted(users.items()):
-        progress(name)
-        try:
-            data = store.get(name)
-            found = sha256(data)
-            parts = [ObjectRef.from_json({**part, "path": f"_lineage/{part['path']}"}) for part in json.loads(data)["parts"]]
-        except FileNotFoundError:
-            yield Damage(name, "missing", f"sha256 {checksum}", "nothing", tuple(numbers))
-            continue
-        except (ValueError, KeyError, TypeError) as fault:
-            yield Damage(name, "altered", "a run manifest of lineage", repr(fault), tuple(numbers))
-            continue
-        if found != checksum:
-            yield Damage(name, "altered", f"sha256 {checksum}", f"sha256 {found}", tuple(numbers))
-            continue
-        for part in parts:
-            progress(part.path)
-            yield from _object(store, part, tuple(numbers))
 
 
 def _geo_problem(geo: bytes | None) -> str | None:

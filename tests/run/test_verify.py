@@ -1,0 +1,126 @@
+"""Whatever is altered in a published dataset with its lineage, in versions or in runs that made none, is named by its path."""
+
+import hashlib
+import io
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from cli.products import FIELDS, rows
+from estate import Estate, save
+from merestone.run.verify import verify
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory):
+    """Two versions and a refused run."""
+    folder = tmp_path_factory.mktemp("verify")
+    fields = [dict(each) for each in FIELDS]
+    fields[1]["nullable"] = False
+    made = Estate(folder / "product", fields, geometry_type="point", key=["pid"]).free()
+    for number, given in enumerate((rows(), rows(p3={"owner": "b"}, p7=None))):
+        assert made.publish(save(given, folder / f"{number}.gpkg")).status == "published"
+    made.refused = made.publish(save(rows(p3={"owner": None}), folder / "bad.gpkg")).result.run_id
+    return made
+
+
+@pytest.fixture
+def altered(nights):
+    """Alter objects of the dataset; they are as they were after the test."""
+    kept = {}
+
+    def alter(name, data):
+        place = nights.url / name
+        kept.setdefault(place, place.read_bytes())
+        if data is None:
+            place.unlink()
+        else:
+            place.write_bytes(data)
+
+    yield alter
+    for place, data in kept.items():
+        place.write_bytes(data)
+
+
+def manifest_of(run):
+    return f"_lineage/_runs/{run}-1.json"
+
+
+def runs(nights):
+    return {"first": nights.manifest(1).run_id, "second": nights.manifest(2).run_id, "refused": nights.refused}
+
+
+def part_of(nights, run):
+    doc = json.loads((nights.url / manifest_of(run)).read_text())
+    return f"_lineage/{doc['parts'][0]['path']}"
+
+
+def damages(nights):
+    return {each.path: each.versions for each in verify(nights.dataset.store).damages}
+
+
+def test_what_was_published_is_whole(nights):
+    seen = []
+    report = verify(nights.dataset.store, seen.append)
+    assert report.whole
+    assert "_lineage/" in seen
+    assert report.versions == (1, 2)
+
+
+@pytest.mark.parametrize(("run", "versions"), [("first", (1,)), ("second", (2,)), ("refused", ())])
+@pytest.mark.parametrize("change", [lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:], lambda _: None, lambda data: data[:-9]],
+                         ids=["flip", "drop", "cut"])
+def test_an_altered_part_is_named_with_its_versions(nights, altered, run, versions, change):
+    name = part_of(nights, runs(nights)[run])
+    altered(name, change((nights.url / name).read_bytes()))
+    assert damages(nights) == {name: versions}
+
+
+@pytest.mark.parametrize(("run", "versions"), [("first", (1,)), ("second", (2,)), ("refused", ())])
+@pytest.mark.parametrize("change", [lambda data: data + b" ", lambda _: None], ids=["replace", "drop"])
+def test_an_altered_run_manifest_is_named_even_of_a_run_that_made_no_version(nights, altered, run, versions, change):
+    name = manifest_of(runs(nights)[run])
+    altered(name, change((nights.url / name).read_bytes()))
+    assert damages(nights) == {name: versions}
+
+
+def test_an_edited_row_is_found_even_where_every_checksum_beside_it_was_mended(nights, altered):
+    run = runs(nights)["refused"]
+    name, sealed = part_of(nights, run), manifest_of(run)
+    table = pq.read_table(nights.url / name, partitioning=None)
+    place = table.schema.get_field_index("rejection_reason")
+    said = table.column(place).to_pylist()
+    changed = [each and each.replace("owner", "ownex") for each in said]
+    assert changed != said
+    out = io.BytesIO()
+    pq.write_table(table.set_column(place, table.schema.field(place), [changed]), out, compression="zstd")
+    altered(name, out.getvalue())
+    doc = json.loads((nights.url / sealed).read_text())
+    doc["parts"][0] |= {"bytes": len(out.getvalue()), "sha256": hashlib.sha256(out.getvalue()).hexdigest()}
+    altered(sealed, json.dumps(doc).encode())
+    record = f"_runs/{run}-1.json"
+    told = json.loads((nights.url / record).read_text())
+    told["lineage"]["sha256"] = hashlib.sha256(json.dumps(doc).encode()).hexdigest()
+    altered(record, json.dumps(told).encode())
+    assert damages(nights) == {name: ()}
+
+
+def test_runs_that_changed_places_are_named(nights, altered):
+    first, second = (manifest_of(runs(nights)[each]) for each in ("first", "second"))
+    one, other = (nights.url / first).read_bytes(), (nights.url / second).read_bytes()
+    altered(first, other)
+    altered(second, one)
+    assert {first, second} <= set(damages(nights))
+
+
+@pytest.mark.parametrize("name", ["_manifests/v000001.json", "_manifests/v000002.json"])
+def test_a_replaced_manifest_of_a_version_is_named(nights, altered, name):
+    altered(name, (nights.url / name).read_bytes().replace(b'"features": 39', b'"features": 40').replace(b'"features": 40', b'"features": 41'))
+    assert any(path in (name, "_current.json") for path in damages(nights))
+
+
+def test_an_altered_run_record_is_named(nights, altered):
+    name = f"_runs/{nights.refused}-1.json"
+    altered(name, b"{}")
+    assert damages(nights) == {name: ()}
