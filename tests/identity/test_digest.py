@@ -173,7 +173,7 @@ def test_the_layout_of_a_contract():
     )
     layout = layout_of_contract(agreed, ["pid"])
     assert [each.name for each in layout.fields] == ["name", "spot"]
-    assert layout.fields[1].grid == Grid(5)
+    assert (layout.fields[1].grid, layout.fields[1].shape) == (Grid(5, 1), Shape("any", "xyz"))
     assert layout.grid == Grid(3, 1, None)
     assert (layout.shape.type, layout.shape.dimensions, layout.shape.either_way) == ("geometry", "xyz", True)
     assert [each.name for each in layout.only("name").fields] == ["name"]

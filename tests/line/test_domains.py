@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyproj import Transformer
+from pyproj import CRS, Transformer
 from shapely import LineString, Point, from_wkb
 
 from estate import geoparquet
@@ -198,8 +198,6 @@ def test_a_finer_second_geometry_is_no_change(estate, tmp_path):
     keys = [f"k{n}" for n in range(200)]
     doors = [Point(EAST + x, NORTH + y) for x, y in np.round(draw.uniform(0, 10, (200, 2)), 5)]
     columns = {"pid": pa.array(keys), "door": pa.array([each.wkb for each in doors]), "geometry": [Point(EAST, NORTH + n) for n in range(200)]}
-    from pyproj import CRS  # noqa: PLC0415
-
     crs = CRS.from_epsg(25832).to_json_dict()
     geo = {"version": "1.1.0", "primary_column": "geometry",
            "columns": {name: {"encoding": "WKB", "geometry_types": [], "crs": crs} for name in ("geometry", "door")}}
@@ -209,6 +207,22 @@ def test_a_finer_second_geometry_is_no_change(estate, tmp_path):
     product.terms["schema_fields"][1]["coordinate_precision"] = 3
     night = product.publish(source)
     assert (night.status, night.result.delta.touched, night.result.delta.reprocessed) == ("published", 0, 200), night.said
+
+
+@pytest.mark.parametrize("dimensions", ["xy", "xyz"])
+def test_a_second_geometry_is_digested_as_it_is_stored(estate, tmp_path, dimensions):
+    """Its Z lies on the grid of Z, or does not count at all: then another Z is nothing that a reader could see."""
+    door = {"name": "door", "type": "geometry", "crs_epsg": 25832, "coordinate_precision": 3}
+    product = estate([PID, door], epsg=25832, precision=3, geometry={"dimensions": dimensions, "z_precision": 1})
+    crs = CRS.from_epsg(25832).to_json_dict()
+    geo = {"version": "1.1.0", "primary_column": "geometry",
+           "columns": {name: {"encoding": "WKB", "geometry_types": [], "crs": crs} for name in ("geometry", "door")}}
+    shape = Point(EAST, NORTH) if dimensions == "xy" else Point(EAST, NORTH, 1)
+    for number, z in enumerate((7.123, 7.1)):
+        columns = {"pid": pa.array(["a"]), "door": pa.array([Point(EAST, NORTH, z).wkb]), "geometry": [shape]}
+        night = product.publish(geoparquet(tmp_path / f"{number}.parquet", columns, geo=geo))
+    assert (night.status, night.result.unchanged) == ("unchanged", 1), night.said
+    stored_digests(product)
 
 
 @pytest.mark.parametrize("clause", [{"dimensions": "xyz"}, {"direction": "irrelevant"}, {"edges": "spherical"}])

@@ -20,6 +20,7 @@ from merestone.identity.text import nfc, nfc_name
 from merestone.normalise.values import arrow_type
 
 _SCALARS = {"string", "integer", "number", "boolean", "date", "time", "timestamp", "timestamp_local", "decimal"}
+_AS_IS = Shape()
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -58,7 +59,7 @@ def to_microseconds(array: Any) -> Any:
     return pa.array(values, mask=np.asarray(count.is_null()))
 
 
-def column_of(name: str, array: Any, kind: FieldType | None = None, grid: Grid | None = None) -> Column | None:
+def column_of(name: str, array: Any, kind: FieldType | None = None, grid: Grid | None = None, shape: Shape = _AS_IS) -> Column | None:
     """One attribute for `kernel.digest`; None where its type holds nothing but nulls.
 
     Args:
@@ -66,6 +67,7 @@ def column_of(name: str, array: Any, kind: FieldType | None = None, grid: Grid |
         array: pyarrow array of any supported type.
         kind: the contract's type; without it the tag comes from the Arrow type.
         grid: of a second geometry.
+        shape: of a second geometry: the dimensions that count.
 
     Raises:
         ValueError: a type that fingerprint layout 1 has no tag for.
@@ -77,7 +79,7 @@ def column_of(name: str, array: Any, kind: FieldType | None = None, grid: Grid |
     if pa.types.is_null(there):
         return None
     if kind is not None and kind.kind == "geometry":
-        return Column(nfc_name(name), "g", kernel.encode(array, grid or Grid(0), Shape()))
+        return Column(nfc_name(name), "g", kernel.encode(array, grid or Grid(0), shape))
     for fits, make in _MAKERS:
         if fits(there):
             return make(name, array, kind)

@@ -26,11 +26,12 @@ _ANY_SHAPE = Shape()
 
 @dataclass(frozen=True, slots=True)
 class DigestField:
-    """An attribute that counts: its column, the contract's type (None: the Arrow type decides), and a second geometry's own grid."""
+    """An attribute that counts: its column, the contract's type (None: the Arrow type decides), and a second geometry's own grid and shape."""
 
     name: str
     type: FieldType | None = None
     grid: Grid | None = None
+    shape: Shape = _ANY_SHAPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def layout_of_contract(contract: Contract, leave_out: Collection[str] = ()) -> L
     clause = contract.geometry
     left_out = {unicodedata.normalize("NFC", name) for name in leave_out}
     fields = tuple(
-        DigestField(each.name, each.type, _own_grid(each, contract))
+        DigestField(each.name, each.type, *(second_geometry(each, contract) if each.type.kind == "geometry" else ()))
         for each in contract.schema_fields
         if each.compared and each.name not in left_out
     )
@@ -74,11 +75,10 @@ def layout_of_contract(contract: Contract, leave_out: Collection[str] = ()) -> L
     )
 
 
-def _own_grid(field: Field, contract: Contract) -> Grid | None:
-    """The grid of a second geometry."""
-    if field.type.kind != "geometry":
-        return None
-    return Grid(contract.coordinate_precision if field.coordinate_precision is None else field.coordinate_precision)
+def second_geometry(field: Field, contract: Contract) -> tuple[Grid, Shape]:
+    """The grid and the shape in which a second geometry is stored and digested: its own decimals, dimensions as the contract keeps them."""
+    precision = contract.coordinate_precision if field.coordinate_precision is None else field.coordinate_precision
+    return Grid(precision, contract.geometry.z_precision, contract.geometry.m_precision), Shape("any", contract.geometry.dimensions)
 
 
 def digest_batch(data: Any, layout: Layout, geometry_column: str | None) -> Any:
@@ -106,7 +106,7 @@ def digest_batch(data: Any, layout: Layout, geometry_column: str | None) -> Any:
 
 
 def _digest(batch: Any, layout: Layout, geometry_column: str | None) -> Any:
-    columns = sorted_columns([column_of(each.name, batch.column(each.name), each.type, each.grid) for each in layout.fields])
+    columns = sorted_columns([column_of(each.name, batch.column(each.name), each.type, each.grid, each.shape) for each in layout.fields])
     geometry = None if geometry_column is None else batch.column(geometry_column)
     return KERNELS[layout.version](columns, geometry, layout.grid, layout.shape, batch.num_rows)
 

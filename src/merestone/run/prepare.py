@@ -5,7 +5,7 @@ Not here: reading rows (`receive`), the verdict (`line`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,8 +28,8 @@ from merestone.errors import MissingError, UsageError
 from merestone.gate.feature import DEGREES
 from merestone.gate.findings import reasons
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
-from merestone.identity.digest import KERNELS, LAYOUT, Layout, layout_of_contract
+from merestone.geometry.form import Grid
+from merestone.identity.digest import KERNELS, LAYOUT, Layout, layout_of_contract, second_geometry
 from merestone.identity.grid import source_grid
 from merestone.normalise import crs as crs_stage
 from merestone.normalise.cast import MACHINERY, PARTITION_COLUMN, CastPlan, plan_cast
@@ -143,7 +143,7 @@ class Prepared:
             if not operation.is_identity:
                 wkb, failed = crs_stage.apply_operation(wkb, operation)
                 exact = exact.set_column(place, exact.schema.field(place), wkb.cast(pa.binary()))
-            stored, flags = kernel.canonical(wkb, _field_grid(field, self.contract), Shape("any", self.contract.geometry.dimensions))
+            stored, flags = kernel.canonical(wkb, *second_geometry(field, self.contract))
             bad = np.flatnonzero(failed | ((flags & _UNFIT) != 0))
             if len(bad):
                 faults.append(RowFaults("geometry", name, "ordinate", "error", "a geometry that the grid can hold", bad,
@@ -293,7 +293,7 @@ def _assemble(
     same_crs = operation is None or operation.is_identity
     delivered = grid
     if operation is not None and not operation.is_identity:
-        delivered = Grid(source_precision(contract, operation), contract.geometry.z_precision, contract.geometry.m_precision)
+        delivered = Grid(source_precision(contract.coordinate_precision, contract.crs_epsg, operation), grid.z, grid.m)  # Z and M stay as they are
     epoch = delivery.geometry.epoch if delivery.geometry else None
     domain = {
         "layout": LAYOUT, "crs": f"EPSG:{contract.crs_epsg}", "precision": grid.precision, "z_precision": grid.z_precision,
@@ -307,6 +307,11 @@ def _assemble(
         "operation": operation.to_json() if operation is not None else None,
     }
     stored = replace(layout_of_contract(contract, publication.key.columns), version=LAYOUT)
+    elsewhere = {name: each for name, each in others if not each.is_identity}
+    source_layout = _source_layout(stored, contract, delivered, elsewhere)
+    if elsewhere:  # second geometries in another CRS than their field's
+        grids = {each.name: each.grid.precision for each in source_layout.fields if each.grid is not None}
+        processing["second_geometries"] = {name: {"precision": grids.get(name), "operation": each.to_json()} for name, each in elsewhere.items()}
     old = _old_layout(last, stored) if last is not None else None
     partitions, tree, bounds = _partitions(publication, last)
     kinds = {each.target: field.type for each, field in zip(cast.columns, cast.schema, strict=True)}
@@ -325,9 +330,10 @@ def _assemble(
         delivered_geometry=delivery.geometry.name if delivery.geometry else None,
         delivered_edges=delivery.geometry.edges if delivery.geometry else None, key_columns=publication.key.columns,
         partition_column=(PARTITION_COLUMN if PARTITION_COLUMN in cast.schema.names else rule.column) if rule.by == "column" else None,
-        partitions=partitions, tree=tree, bounds=bounds, layout=layout, stored_layout=stored, source_layout=replace(stored, grid=delivered),
+        partitions=partitions, tree=tree, bounds=bounds, layout=layout, stored_layout=stored, source_layout=source_layout,
         old_layout=old, domain=domain, processing=processing, short_cut=known_under,
-        comparable=last is not None and last.processing.get("source_domain") == processing["source_domain"], same_crs=same_crs,
+        comparable=last is not None and all(last.processing.get(part) == processing.get(part) for part in ("source_domain", "second_geometries")),
+        same_crs=same_crs,
         rewritten=last is not None and (_measures(from_body(last.contract)) != _measures(contract) or last.domain.get("epoch") != epoch),
         crs=f"EPSG:{contract.crs_epsg}", unit="m" if unit == "metre" else unit, metres=111_320.0 if geographic else target.axis_info[0].unit_conversion_factor,
         geographic=geographic, limits=DEGREES if geographic else None,
@@ -377,19 +383,27 @@ def _measures(contract: Contract) -> dict[str, Derived]:
     return {each.name: each.derived for each in contract.schema_fields if each.derived is not None}
 
 
-def source_precision(contract: Contract, operation: Operation) -> int:
+def source_precision(precision: int, epsg: int, operation: Operation) -> int:
     """Decimals of the source digest's grid, in units of the delivered CRS (spec: not above 1/100 of the contract's grid on the ground)."""
-    return source_grid(contract.coordinate_precision, _metres(CRS.from_epsg(contract.crs_epsg)), _metres(CRS.from_user_input(operation.source)),
+    return source_grid(precision, _metres(CRS.from_epsg(epsg)), _metres(CRS.from_user_input(operation.source)),
                        crs_stage.largest_ordinate(operation.source))
+
+
+def _source_layout(stored: Layout, contract: Contract, delivered: Grid, others: Mapping[str, Operation]) -> Layout:
+    """The layout of the source digest: each geometry on the grid of the CRS in which it was delivered."""
+    fields = []
+    for each in stored.fields:
+        field, operation = contract.field(each.name), others.get(each.name)
+        if field is not None and operation is not None and each.grid is not None:
+            precision = source_precision(each.grid.precision, field.crs_epsg or contract.crs_epsg, operation)
+            fields.append(replace(each, grid=Grid(precision, each.grid.z, each.grid.m)))
+        else:
+            fields.append(each)
+    return replace(stored, grid=delivered, fields=tuple(fields))
 
 
 def _metres(crs: CRS) -> float:
     return 111_320.0 if crs.is_geographic else crs.axis_info[0].unit_conversion_factor
-
-
-def _field_grid(field: Field, contract: Contract) -> Grid:
-    precision = field.coordinate_precision if field.coordinate_precision is not None else contract.coordinate_precision
-    return Grid(precision, contract.geometry.z_precision, contract.geometry.m_precision)
 
 
 def _partitions(publication: Publication, last: Any) -> tuple[Partitions, Tree | None, tuple[float, float, float, float] | None]:
