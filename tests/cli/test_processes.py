@@ -129,12 +129,14 @@ def test_of_two_publishers_one_wins_and_the_other_loses_nothing(standing, merest
                 conflicts += 1
                 assert said["error"]["kind"] == "conflict"
                 assert "repeat" in said["error"]["hint"]
-                assert (standing.version or 0) == before + 1
+                assert (standing.version or 0) > before  # numbers may be left out: the loser's manifest may stand there, an orphan
         assert merestone("verify", standing.file).code == 0
         if codes == [0, 5]:
             loser = next(source for (process, _, _), source in zip(ended, (mine, theirs), strict=True) if process.returncode == 5)
+            won = standing.version or 0
             again = merestone("publish", standing.file, "--source", loser, "--json")
-            assert (again.code, again.doc["status"], again.doc["version"]) == (0, "published", before + 2)
+            assert (again.code, again.doc["status"]) == (0, "published")
+            assert again.doc["version"] > won
             failed = next(each for each in standing.records() if each["status"] == "failed")
             assert failed["error"]["kind"] == "conflict"
             break
