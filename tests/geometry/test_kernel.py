@@ -227,13 +227,73 @@ def test_decimals_take_one_division(values):
 def test_blake2b_is_that_of_the_standard(values):
     got = kernel.blake2b16(pa.array(values, pa.binary()))
     assert got.to_pylist() == [None if value is None else hashlib.blake2b(value, digest_size=16).digest() for value in values]
-    wide = kernel.blake2b32(pa.array(values, pa.binary()))
-    assert wide.to_pylist() == [None if value is None else hashlib.blake2b(value, digest_size=32).digest() for value in values]
+    wide = kernel.hashed([pa.array(values, pa.binary())], len(values), 32)
+    assert [bytes(each) for each in wide] == [hashlib.blake2b(value or b"", digest_size=32).digest() for value in values]
 
 
 def test_blake2b_of_every_length_near_a_block():
     values = [bytes(range(256))[: n % 256] * (1 + n // 256) for n in range(600)]
     assert kernel.blake2b16(pa.array(values)).to_pylist() == [hashlib.blake2b(value, digest_size=16).digest() for value in values]
+    # As many as are left over after the eights and the fours that are hashed at a time, of lengths that lie side by side at random.
+    for count in range(18):
+        some = [values[(7 * each * each + count) % 600] for each in range(count)]
+        assert [bytes(each) for each in kernel.hashed([pa.array(some, pa.binary())], count, 32)] == [
+            hashlib.blake2b(value, digest_size=32).digest() for value in some]
+
+
+@st.composite
+def pieces(draw):
+    """Pieces of joined text over some rows, and the texts that have to come out."""
+    n = draw(st.integers(0, 9))
+    found, texts = [], [b""] * n
+    for _ in range(draw(st.integers(0, 5))):
+        kind = draw(st.sampled_from(["bytes", "text", "binary", "codes", "int32", "int64", "fixed"]))
+        if kind == "bytes":
+            constant = draw(st.binary(max_size=9))
+            found.append(constant)
+            texts = [text + constant for text in texts]
+            continue
+        some, kinds = {
+            "text": (st.text(max_size=6), pa.string()), "binary": (st.binary(max_size=200), pa.binary()), "codes": (st.text(max_size=3), pa.string()),
+            "int32": (st.integers(-2**31, 2**31 - 1), pa.int32()), "int64": (st.integers(-2**63, 2**63 - 1), pa.int64()),
+            "fixed": (st.binary(min_size=3, max_size=3), pa.binary(3)),
+        }[kind]
+        before = draw(st.integers(0, 3))  # rows that are cut off in front
+        values = draw(st.lists(st.none() | some, min_size=n + before, max_size=n + before))
+        array = pa.array(values, kinds)
+        if kind == "codes":
+            array = array.dictionary_encode()
+        array, values = array.slice(before), values[before:]
+        plain = [None if each is None else each.encode() if isinstance(each, str) else each for each in values]
+        if kind in ("int32", "int64") or draw(st.booleans()):
+            found.append(kernel.Entry(b"name", array))
+            plain = [each.hex().encode() if kind == "fixed" and each is not None else each if each is None or isinstance(each, bytes)
+                     else str(each).encode() for each in plain]
+            plain = [None if each is None else b"name:%d:%b," % (len(each), each) for each in plain]
+        else:
+            found.append(array)
+        texts = [text + (each or b"") for text, each in zip(texts, plain, strict=True)]
+    return found, texts
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(pieces())
+def test_pieces_are_joined_and_hashed_row_by_row(drawn):
+    given_pieces, texts = drawn
+    assert kernel.joined(given_pieces, len(texts)).to_pylist() == texts
+    for size in (16, 32):
+        assert [bytes(each) for each in kernel.hashed(given_pieces, len(texts), size)] == [hashlib.blake2b(each, digest_size=size).digest() for each in texts]
+
+
+def test_dictionaries_of_any_make_are_joined():
+    values = pa.array(["zero", "one", None, "three"])
+    for index in (pa.int8(), pa.int32(), pa.int64()):
+        codes = pa.DictionaryArray.from_arrays(pa.array([3, 1, None, 2, 1], index), values)
+        assert kernel.joined([codes], 5).to_pylist() == [b"three", b"one", b"", b"", b"one"]
+    codes = pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int32()), values.slice(1))
+    assert kernel.joined([kernel.Entry(b"n", codes)], 2).to_pylist() == [b"", b"n:3:one,"]
+    nothing = pa.DictionaryArray.from_arrays(pa.nulls(2, pa.int32()), pa.array([], pa.string()))
+    assert kernel.joined([b"<", nothing, b">"], 2).to_pylist() == [b"<>", b"<>"]
 
 
 def test_chunks_views_and_other_types():

@@ -1,6 +1,6 @@
 /* BLAKE2b without a key, written from RFC 7693 section 3; digests of 16 bytes (features) or 32 (hash trees).
  *
- * blake2b_each hashes many messages. Where the processor has AVX2 it does four at a time, one in each 64-bit lane:
+ * blake2b_each hashes many messages. Where the processor has AVX2 or AVX-512 it does four or eight at a time, one in each 64-bit lane:
  * payloads of features are one to three blocks long, so that lanes rarely wait for each other.
  */
 #ifndef MERESTONE_BLAKE2B_H
@@ -100,17 +100,18 @@ static void blake2b_one(const Message *message, uint8_t *out, size_t size)
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#define B2_LANES 4
-typedef uint64_t Lanes __attribute__((vector_size(8 * B2_LANES)));
+#define B2_WIDE
+typedef uint64_t Lanes4 __attribute__((vector_size(32)));
+typedef uint64_t Lanes8 __attribute__((vector_size(64)));
 
 /* Three of the four rotations go by whole bytes, for which one shuffle does. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
-typedef uint8_t LaneBytes __attribute__((vector_size(8 * B2_LANES)));
+typedef uint8_t LaneBytes __attribute__((vector_size(32)));
 #define BYTES_OF_LANE(l, b0, b1, b2, b3, b4, b5, b6, b7) \
     8 * l + b0, 8 * l + b1, 8 * l + b2, 8 * l + b3, 8 * l + b4, 8 * l + b5, 8 * l + b6, 8 * l + b7
 #define BYTES_ROTATED(x, ...)                                                                              \
-    ((Lanes)__builtin_shufflevector((LaneBytes)(x), (LaneBytes)(x), BYTES_OF_LANE(0, __VA_ARGS__),         \
+    ((Lanes4)__builtin_shufflevector((LaneBytes)(x), (LaneBytes)(x), BYTES_OF_LANE(0, __VA_ARGS__),         \
                                     BYTES_OF_LANE(1, __VA_ARGS__), BYTES_OF_LANE(2, __VA_ARGS__), BYTES_OF_LANE(3, __VA_ARGS__)))
 #define LANES_ROTATE_32(x) BYTES_ROTATED(x, 4, 5, 6, 7, 0, 1, 2, 3)
 #define LANES_ROTATE_24(x) BYTES_ROTATED(x, 3, 4, 5, 6, 7, 0, 1, 2)
@@ -123,61 +124,32 @@ typedef uint8_t LaneBytes __attribute__((vector_size(8 * B2_LANES)));
 #define LANES_ROTATE B2_ROTATE
 #endif
 
-__attribute__((target("avx2")))
-static void blake2b_lanes(const Message messages[B2_LANES], uint8_t *out, size_t size)
-{
-    uint8_t pad[B2_LANES][B2_BLOCK];
-    const uint8_t *from[B2_LANES];
-    size_t blocks[B2_LANES], most = 0;
-    Lanes h[8], v[16], m[16], before[8], live = {0}, count = {0}, end = {0};
-    for (int i = 0; i < 8; i++)
-        h[i] = (Lanes){B2_IV[i], B2_IV[i], B2_IV[i], B2_IV[i]};
-    h[0] = (Lanes){B2_H0(size), B2_H0(size), B2_H0(size), B2_H0(size)};
-    for (int lane = 0; lane < B2_LANES; lane++) {
-        blocks[lane] = blake2b_blocks(messages[lane].size);
-        if (blocks[lane] > most)
-            most = blocks[lane];
-    }
-    for (size_t index = 0; index < most; index++) {
-        for (int lane = 0; lane < B2_LANES; lane++) {
-            int last = index + 1 == blocks[lane];
-            from[lane] = blake2b_block(&messages[lane], index, pad[lane]);
-            live[lane] = index < blocks[lane] ? ~(uint64_t)0 : 0;
-            end[lane] = last ? ~(uint64_t)0 : 0;
-            count[lane] = last ? messages[lane].size : (index + 1) * B2_BLOCK;
-        }
-        for (int i = 0; i < 16; i++) {
-            uint64_t word[B2_LANES];
-            for (int lane = 0; lane < B2_LANES; lane++)
-                memcpy(&word[lane], from[lane] + 8 * i, 8);
-            m[i] = (Lanes){word[0], word[1], word[2], word[3]};
-        }
-        for (int i = 0; i < 8; i++) {
-            before[i] = v[i] = h[i];
-            v[i + 8] = (Lanes){B2_IV[i], B2_IV[i], B2_IV[i], B2_IV[i]};
-        }
-        v[12] ^= count;
-        v[14] ^= end;
-        B2_ROUNDS(LANES_ROTATE, v, m)
-        for (int i = 0; i < 8; i++)  /* a lane whose message has ended keeps its state */
-            h[i] = ((before[i] ^ v[i] ^ v[i + 8]) & live) | (before[i] & ~live);
-    }
-    for (int lane = 0; lane < B2_LANES; lane++)
-        for (size_t i = 0; i < size / 8; i++) {
-            uint64_t word = h[i][lane];
-            memcpy(out + lane * size + 8 * i, &word, 8);
-        }
-}
+#define B2_NAME blake2b_four
+#define B2_TARGET "avx2"
+#define B2_LANES 4
+#define B2_VECTOR Lanes4
+#define B2_LANES_ROTATE LANES_ROTATE
+#include "_blake2b_lanes.h"
+
+#define B2_NAME blake2b_eight
+#define B2_TARGET "avx512f"  /* which rotates by itself */
+#define B2_LANES 8
+#define B2_VECTOR Lanes8
+#define B2_LANES_ROTATE B2_ROTATE
+#include "_blake2b_lanes.h"
 #endif
 
 /* n digests of `size` bytes, a multiple of 8 up to 64, one after the other. */
 static void blake2b_each(const Message *messages, size_t n, uint8_t *out, size_t size)
 {
     size_t done = 0;
-#ifdef B2_LANES
+#ifdef B2_WIDE
+    if (__builtin_cpu_supports("avx512f"))
+        for (; done + 8 <= n; done += 8)
+            blake2b_eight(messages + done, out + done * size, size);
     if (__builtin_cpu_supports("avx2"))
-        for (; done + B2_LANES <= n; done += B2_LANES)
-            blake2b_lanes(messages + done, out + done * size, size);
+        for (; done + 4 <= n; done += 4)
+            blake2b_four(messages + done, out + done * size, size);
 #endif
     for (; done < n; done++)
         blake2b_one(messages + done, out + done * size, size);

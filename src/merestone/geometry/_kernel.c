@@ -13,7 +13,7 @@
 
 /* ---- columns ---- */
 
-enum { SIGNED, UNSIGNED, FLOAT, BOOLEAN, FIXED, VARIABLE, LIST };
+enum { SIGNED, UNSIGNED, FLOAT, BOOLEAN, FIXED, VARIABLE, LIST, CODED };
 
 /* A column of n rows as Arrow lays it out: a null validity buffer means that every row is there. */
 typedef struct {
@@ -61,6 +61,7 @@ static int column_take(PyObject *given, Py_ssize_t n, Column *column)
                    && holds(&column->data, end * column->width);
             break;
         case FIXED: fits = fits && holds(&column->data, end * column->width); break;
+        case CODED: fits = fits && (column->width == 4 || column->width == 8) && holds(&column->extra, end * 4); break;
         default: fits = 0;
         }
     }
@@ -717,37 +718,184 @@ done:
     return result;
 }
 
-/* blake2b(values, n, out, size): the hash of each value in `size` bytes, 16 or 32; a row without a value is hashed as an empty one. */
-static PyObject *kernel_blake2b(PyObject *Py_UNUSED(module), PyObject *args)
+/* ---- texts joined row by row ---- */
+
+/* How a piece of a row is written (the column's tag): its name for every row, its bytes, or name ":" length ":" text "," and nothing where
+ * there is no value. The text of an integer is decimal, that of fixed bytes hexadecimal. */
+enum { CONSTANT = 'c', PLAIN = 'p', ENTRY = 'e' };
+#define MOST_HEX 32  /* bytes of a fixed value that can be an entry */
+
+static size_t put_decimal(uint8_t text[20], int64_t value)
+{
+    uint8_t digits[20];
+    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    size_t n = 0, at = 0;
+    do {
+        digits[n++] = (uint8_t)('0' + left % 10);
+        left /= 10;
+    } while (left);
+    if (value < 0)
+        text[at++] = '-';
+    while (n)
+        text[at++] = digits[--n];
+    return at;
+}
+
+/* The bytes of a piece in one row, where they lie or written into `room`. */
+static Span piece_text(const Column *piece, Py_ssize_t row, uint8_t room[2 * MOST_HEX])
+{
+    Span span = {room, 0};
+    switch (piece->kind) {
+    case VARIABLE:
+        return value_at(piece, row);
+    case CODED: {  /* offsets and data are those of the dictionary, extra holds a code a row */
+        Column values = *piece;
+        int32_t code;
+        memcpy(&code, (const uint8_t *)piece->extra.buf + (piece->first + row) * 4, 4);
+        values.first = 0;
+        if (code >= 0 && ((Py_ssize_t)code + 2) * piece->width <= piece->offsets.len)
+            return value_at(&values, code);
+        return span;
+    }
+    case SIGNED:
+        span.size = put_decimal(room, integer_at(piece, row));
+        return span;
+    default: {  /* FIXED */
+        const uint8_t *value = (const uint8_t *)piece->data.buf + (piece->first + row) * piece->width;
+        if (piece->tag == PLAIN)
+            return (Span){value, (size_t)piece->width};
+        for (Py_ssize_t i = 0; i < piece->width; i++) {
+            room[2 * i] = (uint8_t)"0123456789abcdef"[value[i] >> 4];
+            room[2 * i + 1] = (uint8_t)"0123456789abcdef"[value[i] & 15];
+        }
+        span.size = 2 * (size_t)piece->width;
+        return span;
+    }
+    }
+}
+
+static int put_piece(Arena *out, const Column *piece, Py_ssize_t row)
+{
+    uint8_t room[2 * MOST_HEX], length[20];
+    size_t name = (size_t)piece->name.len, digits;
+    if (piece->tag == CONSTANT)
+        return put(out, piece->name.buf, name);
+    if (!is_present(piece, row))
+        return 1;
+    Span text = piece_text(piece, row, room);
+    if (piece->tag == PLAIN)
+        return put(out, text.at, text.size);
+    digits = put_decimal(length, (int64_t)text.size);
+    if (!reserve(out, name + digits + text.size + 3))
+        return 0;
+    uint8_t *to = out->data + out->size;
+    memcpy(to, piece->name.buf, name);
+    to += name;
+    *to++ = ':';
+    memcpy(to, length, digits);
+    to += digits;
+    *to++ = ':';
+    memcpy(to, text.at, text.size);
+    to += text.size;
+    *to++ = ',';
+    out->size = (size_t)(to - out->data);
+    return 1;
+}
+
+static int put_pieces(Arena *out, const Column *pieces, Py_ssize_t pieces_n, Py_ssize_t row)
+{
+    for (Py_ssize_t i = 0; i < pieces_n; i++)
+        if (!put_piece(out, &pieces[i], row))
+            return NO_MEMORY;
+    return 1;
+}
+
+static int pieces_take(PyObject *given, Py_ssize_t n, Column **pieces, Py_ssize_t *pieces_n)
+{
+    if (!columns_take(given, n, pieces, pieces_n))
+        return 0;
+    for (Py_ssize_t i = 0; i < *pieces_n; i++) {
+        const Column *each = &(*pieces)[i];
+        int known = each->kind == VARIABLE || each->kind == CODED || (each->kind == SIGNED && each->tag == ENTRY)
+                    || (each->kind == FIXED && (each->tag == PLAIN || each->width <= MOST_HEX));
+        if (each->tag != CONSTANT && !(known && (each->tag == PLAIN || each->tag == ENTRY))) {
+            PyErr_SetString(PyExc_TypeError, "a piece is bytes, a text, an integer or of a fixed width");
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* joined(pieces, n, offsets) -> bytes: the pieces of each row, one after the other. */
+static PyObject *kernel_joined(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given, *target, *result = NULL;
-    Py_ssize_t n, size;
-    Column values = {0};
+    Py_ssize_t n, pieces_n = 0;
+    Column *pieces = NULL;
+    Arena arena = {0};
     Py_buffer out = {0};
-    if (!PyArg_ParseTuple(args, "OnOn", &given, &n, &target, &size))
+    if (!PyArg_ParseTuple(args, "O!nO", &PyTuple_Type, &given, &n, &target))
+        return NULL;
+    if (!pieces_take(given, n, &pieces, &pieces_n) || !writable(target, (n + 1) * 8, &out))
+        goto done;
+    int64_t *offsets = out.buf;
+    int rc = 1;
+    Py_BEGIN_ALLOW_THREADS
+    offsets[0] = 0;
+    for (Py_ssize_t row = 0; row < n && rc == 1; row++) {
+        rc = put_pieces(&arena, pieces, pieces_n, row);
+        offsets[row + 1] = (int64_t)arena.size;
+    }
+    Py_END_ALLOW_THREADS
+    result = finish_bytes(rc, &arena);
+done:
+    columns_release(pieces, pieces_n);
+    release(&out);
+    return result;
+}
+
+/* hashed(pieces, n, out, size): the BLAKE2b hash of each row's joined pieces in `size` bytes, 16 or 32. */
+static PyObject *kernel_hashed(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *given, *target, *result = NULL;
+    Py_ssize_t n, size, pieces_n = 0;
+    Column *pieces = NULL;
+    Arena arena = {0};
+    Py_buffer out = {0};
+    if (!PyArg_ParseTuple(args, "O!nOn", &PyTuple_Type, &given, &n, &target, &size))
         return NULL;
     if (size != B2_OUT && size != 2 * B2_OUT) {
         PyErr_SetString(PyExc_ValueError, "a digest has 16 or 32 bytes");
         return NULL;
     }
-    if (!wkb_take(given, n, &values) || !writable(target, n * size, &out))
+    if (!pieces_take(given, n, &pieces, &pieces_n) || !writable(target, n * size, &out))
         goto done;
+    int rc = 1;
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t row = 0; row < n; row += TOGETHER) {
+    for (Py_ssize_t row = 0; row < n && rc == 1; row += TOGETHER) {
         Py_ssize_t rows = n - row < TOGETHER ? n - row : TOGETHER;
+        size_t ends[TOGETHER];
         Message messages[TOGETHER];
+        arena.size = 0;
+        for (Py_ssize_t i = 0; i < rows && rc == 1; i++) {
+            rc = put_pieces(&arena, pieces, pieces_n, row + i);
+            ends[i] = arena.size;
+        }
+        if (rc != 1)
+            break;
         for (Py_ssize_t i = 0; i < rows; i++) {
-            Span value = is_present(&values, row + i) ? value_at(&values, row + i) : (Span){(const uint8_t *)"", 0};
-            messages[i].at = value.at;
-            messages[i].size = value.size;
+            size_t start = i ? ends[i - 1] : 0;
+            messages[i].at = arena.data + start;
+            messages[i].size = ends[i] - start;
         }
         blake2b_each(messages, (size_t)rows, (uint8_t *)out.buf + row * size, (size_t)size);
     }
     Py_END_ALLOW_THREADS
-    result = finish_none(1);
+    result = finish_none(rc);
 done:
+    free(arena.data);
+    columns_release(pieces, pieces_n);
     release(&out);
-    column_release(&values);
     return result;
 }
 
@@ -1036,7 +1184,8 @@ static PyMethodDef methods[] = {
     {"attributes", kernel_attributes, METH_VARARGS, NULL},
     {"elements", kernel_elements, METH_VARARGS, NULL},
     {"digest", kernel_digest, METH_VARARGS, NULL},
-    {"blake2b", kernel_blake2b, METH_VARARGS, NULL},
+    {"joined", kernel_joined, METH_VARARGS, NULL},
+    {"hashed", kernel_hashed, METH_VARARGS, NULL},
     {"coordinates", kernel_coordinates, METH_VARARGS, NULL},
     {"with_coordinates", kernel_with_coordinates, METH_VARARGS, NULL},
     {"largest_move", kernel_largest_move, METH_VARARGS, NULL},
@@ -1045,7 +1194,15 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kernel", "See merestone.geometry.kernel.", 0, methods, NULL, NULL, NULL, NULL};
+/* Counts up when a call changes, so that compiled.py knows an extension that was built from other sources than its own. */
+static int name_calls(PyObject *module)
+{
+    return PyModule_AddIntConstant(module, "CALLS", 2);
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, name_calls}, {0, NULL}};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kernel", "See merestone.geometry.kernel.", 0, methods, slots, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__kernel(void)
 {

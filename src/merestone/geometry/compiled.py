@@ -13,11 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import merestone.geometry._kernel as _kernel  # noqa: PLR0402 - mypy finds the stub of a C module in this form only
-from merestone.geometry.form import WANTED, Column, Grid, Scan, Shape, empty_scan
+from merestone.geometry.form import WANTED, Column, Entry, Grid, Piece, Scan, Shape, empty_scan
 
 NAME = "compiled"
+if getattr(_kernel, "CALLS", 1) != 2:
+    raise ImportError("the compiled kernel was built from other sources than these; build it again")
 
-_SIGNED, _UNSIGNED, _FLOAT, _BOOLEAN, _FIXED, _VARIABLE, _LIST = range(7)
+_SIGNED, _UNSIGNED, _FLOAT, _BOOLEAN, _FIXED, _VARIABLE, _LIST, _CODED = range(8)
 _Given = tuple[int, int, bytes, Any, Any, Any, Any, int, int]
 
 
@@ -123,19 +125,40 @@ def elements(column: Column) -> Any:
 
 def blake2b16(values: Any) -> Any:
     """See `kernel.blake2b16`."""
-    return _blake2b(values, 16)
-
-
-def blake2b32(values: Any) -> Any:
-    """See `kernel.blake2b32`."""
-    return _blake2b(values, 32)
-
-
-def _blake2b(values: Any, size: int) -> Any:
-    out = np.empty((len(values), size), np.uint8)
-    _kernel.blake2b(_binary(values), len(values), out, size)
+    out = hashed((values,), len(values), 16)
     mask = None if values.null_count == 0 else pa.compute.is_valid(values).buffers()[1]
-    return pa.Array.from_buffers(pa.binary(size), len(values), [mask, pa.py_buffer(out)])
+    return pa.Array.from_buffers(pa.binary(16), len(values), [mask, pa.py_buffer(out)])
+
+
+def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
+    """See `kernel.hashed`."""
+    out = np.empty((n, size), np.uint8)
+    _kernel.hashed(tuple(_piece(each) for each in pieces), n, out, size)
+    return out
+
+
+def joined(pieces: Sequence[Piece], n: int) -> Any:
+    """See `kernel.joined`."""
+    offsets = np.zeros(n + 1, np.int64)
+    return _joined(offsets, _kernel.joined(tuple(_piece(each) for each in pieces), n, offsets))
+
+
+def _piece(piece: Piece) -> _Given:
+    if isinstance(piece, bytes):
+        return (_FIXED, ord("c"), piece, None, None, None, None, 0, 0)
+    name, tag, array = (piece.name, "e", piece.array) if isinstance(piece, Entry) else (b"", "p", piece)
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        validity, codes = array.buffers()
+        _, offsets, data = array.dictionary.buffers()
+        return (_CODED, ord(tag), name, validity, offsets, data, codes, array.offset, 4)
+    if pa.types.is_fixed_size_binary(kind):
+        validity, data = array.buffers()
+        return (_FIXED, ord(tag), name, validity, None, data, None, array.offset, kind.byte_width)
+    if pa.types.is_integer(kind):
+        validity, data = array.buffers()
+        return (_SIGNED, ord(tag), name, validity, None, data, None, array.offset, kind.bit_width // 8)
+    return _binary(array, name, tag)
 
 
 def coordinates(wkb: Any) -> npt.NDArray[np.float64]:

@@ -24,7 +24,9 @@ from merestone.geometry.form import (
     UNREADABLE_KIND,
     WANTED,
     Column,
+    Entry,
     Grid,
+    Piece,
     Scan,
     Shape,
     empty_scan,
@@ -361,9 +363,51 @@ def blake2b16(values: Any) -> Any:
     return _hashed(values, 16)
 
 
-def blake2b32(values: Any) -> Any:
-    """See `kernel.blake2b32`."""
-    return _hashed(values, 32)
+def joined(pieces: Sequence[Piece], n: int) -> Any:
+    """See `kernel.joined`."""
+    laid = [pa.scalar(each, pa.binary()) if isinstance(each, bytes) else _written(each) for each in pieces]
+    if not n:
+        return pa.array([], pa.binary())
+    if all(isinstance(each, pa.Scalar) for each in laid):
+        return pa.repeat(pa.scalar(b"".join(each.as_py() for each in laid), pa.binary()), n)
+    return pc.binary_join_element_wise(*laid, _NOTHING, null_handling="replace", null_replacement=b"")
+
+
+def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
+    """See `kernel.hashed`."""
+    found = _hashed(joined(pieces, n), size)
+    return np.frombuffer(found.buffers()[1], np.uint8).reshape(n, size) if n else np.empty((0, size), np.uint8)
+
+
+def _written(piece: Piece) -> Any:
+    """A piece that differs by row, as binary; null where it writes nothing."""
+    array = piece.array if isinstance(piece, Entry) else piece
+    if isinstance(array, pa.DictionaryArray):
+        if len(array.dictionary) > len(array):
+            return _written(Entry(piece.name, _dense(array)) if isinstance(piece, Entry) else _dense(array))
+        values = _written(Entry(piece.name, array.dictionary) if isinstance(piece, Entry) else array.dictionary)
+        return pc.cast(pa.DictionaryArray.from_arrays(array.indices, values), pa.binary())
+    if not isinstance(piece, Entry):
+        return pc.cast(array, pa.binary())
+    text = pc.cast(_text(array), pa.binary())
+    length = pc.cast(pc.cast(pc.binary_length(text), pa.string()), pa.binary())
+    return pc.binary_join_element_wise(piece.name + b":", length, b":", text, b",", _NOTHING)
+
+
+def _dense(array: Any) -> Any:
+    return pc.cast(array, array.dictionary.type)
+
+
+def _text(array: Any) -> Any:
+    """The values of an entry as text."""
+    if not pa.types.is_fixed_size_binary(array.type):
+        return array if pa.types.is_binary(array.type) else pc.cast(array, pa.string())
+    width = array.type.byte_width
+    data = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width:(array.offset + len(array)) * width]
+    digits = np.frombuffer(data.tobytes().hex().encode(), np.uint8)
+    offsets = np.arange(len(array) + 1, dtype=np.int32) * (2 * width)
+    mask = None if array.null_count == 0 else array.is_valid().buffers()[1]
+    return pa.Array.from_buffers(pa.string(), len(array), [mask, pa.py_buffer(offsets), pa.py_buffer(digits)])
 
 
 def attributes(columns: Sequence[Column], n: int) -> Any:

@@ -115,6 +115,22 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """A piece of joined text: `name:length:text,`, where length counts the bytes of the text, and nothing where the value is null.
+
+    `array` is a pyarrow array of texts or binary values, plain or as a dictionary of int32 codes; of int32 or int64, whose text is decimal;
+    or of fixed-size binary up to 32 bytes, whose text is hexadecimal.
+    """
+
+    name: bytes
+    array: Any
+
+
+Piece = bytes | Entry | Any
+"""A piece of joined text: the same bytes in every row, an `Entry`, or an array of binary values or texts as they are (null: nothing)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """What lies in a WKB column of n rows, as NumPy arrays of length n.
 

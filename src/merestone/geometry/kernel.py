@@ -37,16 +37,18 @@ from merestone.geometry.form import (
     UNREADABLE,
     WRONG_TYPE,
     Column,
+    Entry,
     Grid,
+    Piece,
     Scan,
     Shape,
 )
 
 __all__ = [
     "BAD_ORDINATE", "CANONICAL_UNREADABLE", "COLLAPSED", "DROPPED_M", "DROPPED_Z", "INFINITE", "NAME", "NAN_XY", "NAN_Z", "SHORT_LINE",
-    "SHORT_RING", "TRAILING_BYTES", "UNCLOSED_RING", "UNREADABLE", "WRONG_TYPE", "Column", "Grid", "Scan", "Shape", "attributes",
-    "available", "blake2b16", "blake2b32", "canonical", "coordinates", "decimals", "digest", "elements", "encode", "hilbert",
-    "is_reversed", "largest_move", "scan", "use", "with_coordinates", "within",
+    "SHORT_RING", "TRAILING_BYTES", "UNCLOSED_RING", "UNREADABLE", "WRONG_TYPE", "Column", "Entry", "Grid", "Piece", "Scan", "Shape", "attributes",
+    "available", "blake2b16", "canonical", "coordinates", "decimals", "digest", "elements", "encode", "hashed", "hilbert",
+    "is_reversed", "joined", "largest_move", "scan", "use", "with_coordinates", "within",
 ]
 
 try:
@@ -147,9 +149,14 @@ def blake2b16(values: Any) -> Any:
     return _implementation().blake2b16(_one(values))
 
 
-def blake2b32(values: Any) -> Any:
-    """BLAKE2b with 32 bytes of each binary value: fixed_size_binary(32), null for null (RFC 7693)."""
-    return _implementation().blake2b32(_one(values))
+def joined(pieces: Sequence[Piece], n: int) -> Any:
+    """The pieces of each of n rows, one after the other: binary, never null."""
+    return _implementation().joined(_pieces(pieces), n)
+
+
+def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
+    """BLAKE2b with `size` bytes (16 or 32) of what `joined` gives: uint8 of shape (n, size), without laying it out first (RFC 7693)."""
+    return _implementation().hashed(_pieces(pieces), n, size)  # type: ignore[no-any-return]  # one of two modules
 
 
 def coordinates(wkb: Any) -> npt.NDArray[np.float64]:
@@ -219,6 +226,29 @@ def hilbert(
     Points outside count as on the edge; NaN gives the largest number, which sorts last.
     """
     return _implementation().hilbert(x, y, bounds, order)  # type: ignore[no-any-return]  # one of two modules
+
+
+def _pieces(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces whose dictionaries are whole, and whose neighbours of constant bytes are one."""
+    found: list[Piece] = []
+    for each in pieces:
+        if not isinstance(each, bytes):
+            found.append(Entry(each.name, _whole(each.array)) if isinstance(each, Entry) else _whole(each))
+        elif found and isinstance(found[-1], bytes):
+            found[-1] += each
+        else:
+            found.append(each)
+    return found
+
+
+def _whole(array: Any) -> Any:
+    """A dictionary column with int32 codes, no null among its values and their offsets from the first value on; others as they are."""
+    if not pa.types.is_dictionary(array.type):
+        return array
+    values = array.dictionary
+    if values.null_count or values.offset or array.type.index_type != pa.int32() or values.type not in (pa.string(), pa.binary()):
+        return pc.cast(array, values.type)
+    return array
 
 
 def _implementation() -> Any:

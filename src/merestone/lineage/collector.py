@@ -5,7 +5,7 @@ Not here: the check of one event (`event`), files (`store`). Stages never come h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -82,38 +82,33 @@ class LineageCollector:
         columns.check_feature_ids(ids)
         for step in steps:
             _check_step(step, rows)
-        met = _met(steps, rows)
-        flat = np.flatnonzero(met.ravel())
-        count = len(flat)
+        events = _Events(steps, rows)
+        count = len(events.row)
         start = self._next.get((run_id, attempt, batch), 0)
         first = make_sequence(attempt, batch, start)
         if not count:
             return 0
         make_sequence(attempt, batch, start + count - 1)
-        row, stage = np.divmod(flat, stages)
-        place = stage * rows + row  # in columns that stand one stage after the other
-        digests = np.empty((rows, stages, 16), np.uint8)
-        for at, step in enumerate(steps):
-            digests[:, at] = columns.event_ids(run_id, step.stage, ids, step.event_type)
-        verdict = np.concatenate([step.verdict for step in steps])[place]
+        verdict = events.verdict()
+        features, stages, kinds = columns.coded(events.row, ids), events.of_stage("stage"), events.of_stage("event_type")
         built = {
-            "event_id": columns.id_array(digests.reshape(-1, 16)[flat]),
+            "event_id": columns.id_array(columns.event_ids(run_id, stages, features, kinds)),
             "run_id": columns.constant(run_id, count),
             "sequence": pa.array(np.arange(first, first + count, dtype=np.int64)),
             "event_time_utc": pa.array(np.full(count, _microseconds(time), np.int64)).view(pa.timestamp("us", "UTC")),
-            "stage": _of_stage([step.stage for step in steps], stage),
-            "event_type": _of_stage([step.event_type for step in steps], stage),
-            "feature_id": pa.DictionaryArray.from_arrays(row.astype(np.int32), ids),
-            "source_crs": _of_stage([step.source_crs for step in steps], stage),
-            "target_crs": _of_stage([canonical_crs(step.target_crs) for step in steps], stage),
-            "outcome": pa.DictionaryArray.from_arrays(verdict.astype(np.int32), _OUTCOMES),
-            "strategy_index": _values([_own(step, "strategy_index") for step in steps], rows, stage, place, pa.int32()),
-            "accuracy_m": _values([_own(step, "accuracy_m") for step in steps], rows, stage, place, pa.float64()),
-            "rejection_reason": _values([step.reason for step in steps], rows, stage, place, pa.string()),
-            "tool_version": _of_stage([step.tool_version for step in steps], stage),
+            "stage": stages,
+            "event_type": kinds,
+            "feature_id": features,
+            "source_crs": events.of_stage("source_crs"),
+            "target_crs": events.of_stage("target_crs", canonical_crs),
+            "outcome": columns.coded(verdict.astype(np.int32), _OUTCOMES) if verdict.any() else columns.constant("PASS", count),
+            "strategy_index": events.values("strategy_index", pa.int32()),
+            "accuracy_m": events.values("accuracy_m", pa.float64()),
+            "rejection_reason": events.values("reason", pa.string()),
+            "tool_version": events.of_stage("tool_version"),
             "audit_tag": columns.constant(audit_tag, count),
             "contract_version": columns.constant(contract_version, count),
-            **{name: _values([step.extra.get(name) for step in steps], rows, stage, place, pa.string()) for name in PER_ROW},
+            **{name: events.values(name, pa.string()) for name in PER_ROW},
         }
         _check_verdicts(verdict, built["rejection_reason"], built["event_type"])
         self._flush()
@@ -166,16 +161,18 @@ def _check_step(step: Steps, rows: int) -> None:
             wanted = LINEAGE_ARROW_SCHEMA.field(name).type
             if value.type != wanted:
                 raise ValueError(f"{name} of stage {step.stage} is of type {value.type}; it has to be {wanted}")
+            if len(value) != rows:
+                raise ValueError(f"{name} of stage {step.stage} has {len(value)} values for {rows} rows")
             known = value.drop_null()
-            if not pc.all(pc.greater_equal(known, pa.scalar(0, wanted)), min_count=0).as_py():  # NaN is not >= 0 either
+            good = pc.and_(pc.greater_equal(known, pa.scalar(0, wanted)), pc.is_finite(known))
+            if not pc.all(good, min_count=0).as_py():
                 raise ValueError(f"{name} of stage {step.stage} holds a value that is not a number from 0")
         else:
             check_value(name, value)
     if step.verdict.dtype != np.uint8 or step.verdict.shape != (rows,) or (rows and int(step.verdict.max()) > REJECT):
         raise ValueError(f"verdict of stage {step.stage} is not one of {PASS}, {WARN}, {REJECT} for each of {rows} rows")
-    for name, value in (("reason", step.reason), *((each, step.extra.get(each)) for each in PER_ROW)):
-        if value is not None and not isinstance(value, str) and len(value) != rows:
-            raise ValueError(f"{name} of stage {step.stage} has {len(value)} values for {rows} rows")
+    for name in ("reason", *PER_ROW):
+        _check_texts(f"{name} of stage {step.stage}", _own(step, name), rows)
     mask = step.extra.get("rows")
     if mask is not None and (mask.dtype != np.bool_ or mask.shape != (rows,)):
         raise ValueError(f"rows of stage {step.stage} is not a truth value for each of {rows} rows")
@@ -183,9 +180,25 @@ def _check_step(step: Steps, rows: int) -> None:
         raise ValueError(f"stage {step.stage} carries unknown columns: {', '.join(sorted(unknown))}")
 
 
+def _check_texts(what: str, value: Any, rows: int) -> None:
+    """Refuse what is neither a text, nor nothing, nor a text or nothing for each row: Arrow would write numbers and times as texts."""
+    if value is None:
+        return
+    if isinstance(value, str):
+        check_value("rejection_reason", value)
+        return
+    if not isinstance(value, (pa.Array, pa.ChunkedArray)):
+        raise ValueError(f"{what} is of type {type(value).__name__}; it has to be a text or a string array")  # noqa: TRY004 - every refusal of an event is a ValueError
+    kind = value.type.value_type if pa.types.is_dictionary(value.type) else value.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
+        raise ValueError(f"{what} is of type {value.type}; it has to be a string array")
+    if len(value) != rows:
+        raise ValueError(f"{what} has {len(value)} values for {rows} rows")
+
+
 def _own(step: Steps, name: str) -> Any:
     """A value of the stage, or the column that `extra` has in its place."""
-    return step.extra.get(name, getattr(step, name))
+    return step.extra.get(name, getattr(step, name, None))
 
 
 def _met(steps: Sequence[Steps], rows: int) -> npt.NDArray[np.bool_]:
@@ -210,30 +223,62 @@ def _met(steps: Sequence[Steps], rows: int) -> npt.NDArray[np.bool_]:
     return met
 
 
-def _of_stage(names: list[str | None], stage: npt.NDArray[np.int64]) -> Any:
-    """A dictionary column from one text (or None) a stage."""
-    known = list(dict.fromkeys(each for each in names if each is not None))
-    if not known:
-        return columns.constant(None, len(stage))
-    codes = np.array([known.index(each) if each is not None else -1 for each in names], np.int32)[stage]
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0) if None in names else codes, pa.array(known, pa.string()))
+class _Events:
+    """The events of one batch, row by row and within a row in the order of the stages: `row` and `stage` of each (int32).
 
+    Columns of the events are made from what the steps hold: one value a stage, or an array of one value a row.
+    """
 
-def _values(given: list[Any], rows: int, stage: npt.NDArray[np.int64], place: npt.NDArray[np.int64], kind: Any) -> Any:
-    """A column from one value, one array of a value per row, or None, a stage; texts as a dictionary column."""
-    text = kind == pa.string()
-    if not any(isinstance(each, (pa.Array, pa.ChunkedArray)) for each in given):
-        return _of_stage(given, stage) if text else pa.array(given, kind).take(pa.array(stage))
-    parts = []
-    for each in given:
-        if isinstance(each, (pa.Array, pa.ChunkedArray)):
-            parts.append(pc.cast(columns.one_chunk(each), kind))
+    def __init__(self, steps: Sequence[Steps], rows: int) -> None:
+        self.steps, self.rows = steps, rows
+        met = _met(steps, rows)
+        self.all = bool(met.all())
+        if self.all:
+            self.row = np.repeat(np.arange(rows, dtype=np.int32), len(steps))
+            self.stage = np.tile(np.arange(len(steps), dtype=np.int32), rows)
         else:
-            parts.append(pa.repeat(pa.scalar(each, kind), rows))
-    whole = pa.concat_arrays(parts).take(pa.array(place))
-    if not text:
-        return whole
-    return columns.constant(None, len(whole)) if whole.null_count == len(whole) else pc.dictionary_encode(whole)
+            row, stage = np.nonzero(met)
+            self.row, self.stage = row.astype(np.int32), stage.astype(np.int32)
+
+    def verdict(self) -> npt.NDArray[np.uint8]:
+        """The verdict of each event."""
+        if not any(step.verdict.any() for step in self.steps):
+            return np.zeros(len(self.row), np.uint8)
+        whole = np.stack([step.verdict for step in self.steps], axis=1)
+        return whole.ravel() if self.all else whole[self.row, self.stage]
+
+    def of_stage(self, name: str, written: Callable[[str], str] = str) -> Any:
+        """A dictionary column from one text (or None) a stage."""
+        return self._from([None if (value := _own(step, name)) is None else written(value) for step in self.steps])
+
+    def values(self, name: str, kind: Any) -> Any:
+        """A column from one value, one array of a value per row, or None, a stage; texts as a dictionary column."""
+        text = kind == pa.string()
+        given = [_single(_own(step, name)) for step in self.steps]
+        if not any(isinstance(each, pa.Array) for each in given):
+            return self._from(given) if text else self._numbers(given, kind)
+        parts = [pc.cast(each, kind) if isinstance(each, pa.Array) else pa.repeat(pa.scalar(each, kind), self.rows) for each in given]
+        whole = pa.concat_arrays(parts).take(pa.array(self.stage.astype(np.int64) * self.rows + self.row))
+        return pc.dictionary_encode(whole) if text else whole
+
+    def _from(self, names: list[str | None]) -> Any:
+        known = list(dict.fromkeys(each for each in names if each is not None))
+        if len(known) < 2 and (not known or None not in names):
+            return columns.constant(known[0] if known else None, len(self.row))
+        codes = np.array([known.index(each) if each is not None else -1 for each in names], np.int32)[self.stage]
+        return columns.coded(pa.array(codes, mask=codes < 0) if None in names else codes, pa.array(known, pa.string()))
+
+    def _numbers(self, given: list[Any], kind: Any) -> Any:
+        if all(each == given[0] for each in given):
+            return pa.repeat(pa.scalar(given[0], kind), len(self.row))
+        return pa.array(given, kind).take(pa.array(self.stage))
+
+
+def _single(value: Any) -> Any:
+    """An array in one chunk; None where nothing in it has a value."""
+    if not isinstance(value, (pa.Array, pa.ChunkedArray)):
+        return value
+    return None if value.null_count == len(value) else columns.one_chunk(value)
 
 
 def _check_verdicts(verdict: npt.NDArray[np.uint8], reasons: Any, event_types: Any) -> None:

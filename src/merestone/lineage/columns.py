@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.geometry import kernel
-from merestone.lineage.event import IDENTITY, SEPARATOR, check_identity
+from merestone.lineage.event import SEPARATOR, check_identity
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
 
 _HEX = np.frombuffer("".join(f"{each:02x}" for each in range(256)).encode(), dtype=np.uint16)
@@ -47,14 +47,15 @@ def check_feature_ids(feature_ids: Any) -> None:
         raise ValueError(f"feature_id {feature_ids[row].as_py()!r} in row {row} of the batch may not be part of an event's identity")
 
 
-def event_ids(run_id: str, stage: str, feature_ids: Any, event_type: str) -> npt.NDArray[np.uint8]:
-    """`event.make_event_id` over a checked pyarrow string array: uint8, shape (rows, 16)."""
-    for name, value in zip((IDENTITY[0], IDENTITY[1], IDENTITY[3]), (run_id, stage, event_type), strict=True):
-        check_identity(name, value)
-    head = pa.scalar(f"{run_id}{SEPARATOR}{stage}{SEPARATOR}".encode(), pa.binary())
-    tail = pa.scalar(f"{SEPARATOR}{event_type}".encode(), pa.binary())
-    joined = pc.binary_join_element_wise(head, pc.cast(feature_ids, pa.binary()), tail, pa.scalar(b"", pa.binary()))
-    return raw(kernel.blake2b16(joined), 16)
+def event_ids(run_id: Any, stage: Any, feature_id: Any, event_type: Any) -> npt.NDArray[np.uint8]:
+    """`event.make_event_id` of many events whose texts are checked: uint8, shape (events, 16).
+
+    `feature_id` is a pyarrow string array or dictionary column; the others are such columns too, or one text for all.
+    """
+    pieces: list[kernel.Piece] = []
+    for given in (run_id, stage, feature_id, event_type):
+        pieces += [SEPARATOR.encode(), given.encode() if isinstance(given, str) else given]
+    return kernel.hashed(pieces[1:], len(feature_id), 16)
 
 
 def raw(digests: Any, size: int) -> npt.NDArray[np.uint8]:
@@ -90,11 +91,43 @@ def from_hex(texts: Any) -> Any:
     return id_array((nibbles[0::2] << np.uint8(4) | nibbles[1::2]).astype(np.uint8).reshape(-1, 16))
 
 
+def words(ids: Any) -> npt.NDArray[np.uint64] | None:
+    """Event ids (a column of texts) as four numbers each, shape (rows, 4); None where one of them has not 32 bytes."""
+    found = [np.empty((0, 4), np.uint64)]
+    for chunk in ids.chunks if isinstance(ids, pa.ChunkedArray) else [ids]:
+        if chunk.type != pa.string() or chunk.null_count:
+            return None
+        if not len(chunk):
+            continue
+        _, offsets, data = chunk.buffers()
+        ends = np.frombuffer(offsets, np.int32)[chunk.offset:chunk.offset + len(chunk) + 1]
+        if not (np.diff(ends) == 32).all():
+            return None
+        found.append(np.frombuffer(data, np.uint64, 4 * len(chunk), int(ends[0])).reshape(-1, 4))
+    return found[1] if len(found) == 2 else np.concatenate(found)
+
+
+def mixed(of: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """One number for the four of each id: equal for equal ids, and hardly ever for others."""
+    odd = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], np.uint64)
+    return np.asarray(of @ odd, np.uint64)
+
+
 def constant(value: str | None, rows: int) -> Any:
     """A dictionary column that holds one text, or nothing, `rows` times."""
     if value is None:
         return pa.DictionaryArray.from_arrays(pa.nulls(rows, pa.int32()), pa.array([], pa.string()))
-    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([value], pa.string()))
+    return coded(np.zeros(rows, np.int32), pa.array([value], pa.string()))
+
+
+def coded(codes: Any, texts: Any) -> Any:
+    """A dictionary column from int32 codes (NumPy or pyarrow) that are known to be within the texts."""
+    return pa.DictionaryArray.from_arrays(codes, texts, safe=False)
+
+
+def is_uniform(column: Any) -> bool:
+    """Whether a column is a dictionary column that says one text in every row."""
+    return isinstance(column, pa.DictionaryArray) and len(column.dictionary) == 1 and column.null_count == 0
 
 
 def one_chunk(column: Any) -> Any:
@@ -108,6 +141,8 @@ def concat(tables: list[Any]) -> Any:
     """Compact tables as one, in order, with one chunk and one dictionary a column."""
     if not tables:
         return COMPACT_SCHEMA.empty_table()
+    if len(tables) == 1 and all(column.num_chunks == 1 for column in tables[0].columns):
+        return tables[0]
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 

@@ -35,33 +35,15 @@ _SLICE = 65_536  # rows encoded at a time: about 25 MB of text
 
 def encode_events(table: Any, *, without: Sequence[str] = ()) -> Any:
     """The encoding of each event of a table in the schema's form or in compact form: pyarrow binary array."""
-    pieces: list[Any] = []
-    for field in LINEAGE_ARROW_SCHEMA:
-        if field.name in without:
-            continue
-        column = columns.one_chunk(table.column(field.name))
-        if column.null_count == len(column):
-            continue
-        piece = _entries(field.name, column)
-        # A column that says one thing costs one scalar, not a text per row.
-        if isinstance(piece, pa.DictionaryArray):
-            piece = pa.scalar(piece.dictionary[0].as_py(), pa.binary()) if _uniform(piece) else pc.cast(piece, pa.binary())
-        pieces.append(piece)
-    merged: list[Any] = []
-    for piece in pieces:
-        if isinstance(piece, pa.Scalar) and merged and isinstance(merged[-1], pa.Scalar):
-            merged[-1] = pa.scalar(merged[-1].as_py() + piece.as_py(), pa.binary())
-        else:
-            merged.append(piece)
-    return pc.binary_join_element_wise(*merged, pa.scalar(b"", pa.binary()), null_handling="replace", null_replacement=b"")
+    return kernel.joined(_pieces(table, without), table.num_rows)
 
 
 def leaves(table: Any) -> npt.NDArray[np.uint8]:
     """The leaf of each event: uint8, shape (rows, 32)."""
     found = [np.empty((0, SIZE), np.uint8)]
     for start in range(0, table.num_rows, _SLICE):
-        encoded = encode_events(table.slice(start, _SLICE))
-        found.append(columns.raw(kernel.blake2b32(pc.binary_join_element_wise(pa.scalar(_LEAF), encoded, pa.scalar(b""))), SIZE))
+        some = table.slice(start, _SLICE)
+        found.append(kernel.hashed([_LEAF, *_pieces(some)], some.num_rows, SIZE))
     return np.concatenate(found)
 
 
@@ -132,34 +114,31 @@ def prove(nodes: npt.NDArray[np.uint8], place: int) -> Proof:
 
 def _up(nodes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     pairs = len(nodes) // 2
-    data = np.empty((pairs, 1 + 2 * SIZE), np.uint8)
-    data[:, 0] = _NODE[0]
-    data[:, 1:] = nodes[:2 * pairs].reshape(pairs, 2 * SIZE)
-    offsets = np.arange(pairs + 1, dtype=np.int32) * (1 + 2 * SIZE)
-    joined = pa.BinaryArray.from_buffers(pa.binary(), pairs, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    upper = columns.raw(kernel.blake2b32(joined), SIZE)
+    below = pa.Array.from_buffers(pa.binary(2 * SIZE), pairs, [None, pa.py_buffer(np.ascontiguousarray(nodes))])
+    upper = kernel.hashed([_NODE, below], pairs, SIZE)
     return np.concatenate([upper, nodes[2 * pairs:]]) if len(nodes) % 2 else upper
 
 
-def _entries(name: str, column: Any) -> Any:
-    """name:length:text, for each value; null for null. Dictionary columns come back as dictionary columns."""
-    if isinstance(column, pa.DictionaryArray):
-        if len(column.dictionary) <= len(column):
-            return pa.DictionaryArray.from_arrays(column.indices, _entries(name, column.dictionary))
-        column = pc.cast(column, pa.string())
-    text = pc.cast(_text(column), pa.binary())
-    length = pc.cast(pc.cast(pc.binary_length(text), pa.string()), pa.binary())
-    return pc.binary_join_element_wise(pa.scalar(f"{name}:".encode()), length, pa.scalar(b":"), text, pa.scalar(b","), pa.scalar(b""))
+def _pieces(table: Any, without: Sequence[str] = ()) -> list[kernel.Piece]:
+    """The encoding in pieces; what is the same in every row is written once, not row by row."""
+    found: list[kernel.Piece] = []
+    for field in LINEAGE_ARROW_SCHEMA:
+        if field.name in without:
+            continue
+        column = columns.one_chunk(table.column(field.name))
+        if columns.is_uniform(column):
+            text = column.dictionary[0].as_py().encode()
+            found.append(b"%b:%d:%b," % (field.name.encode(), len(text), text))
+        elif column.null_count < len(column):
+            found.append(kernel.Entry(field.name.encode(), _writable(column)))
+    return found
+
+
+def _writable(column: Any) -> Any:
+    """A column as the encoding writes it: a time as microseconds, a double as the integer with the same bits."""
+    return column.view(pa.int64()) if pa.types.is_timestamp(column.type) or pa.types.is_floating(column.type) else column
 
 
 def _text(column: Any) -> Any:
     """The values as the encoding writes them: a string column."""
-    if pa.types.is_fixed_size_binary(column.type):
-        return columns.to_hex(column)
-    if pa.types.is_timestamp(column.type) or pa.types.is_floating(column.type):
-        column = column.view(pa.int64())
-    return pc.cast(column, pa.string())
-
-
-def _uniform(column: Any) -> bool:
-    return len(column.dictionary) == 1 and column.null_count == 0
+    return columns.to_hex(column) if pa.types.is_fixed_size_binary(column.type) else pc.cast(_writable(column), pa.string())

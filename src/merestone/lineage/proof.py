@@ -9,16 +9,16 @@ totals, and with the checksum that others remember of it: the next run (`previou
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.errors import CorruptError, UsageError
 from merestone.lineage import columns, merkle
+from merestone.lineage.event import IDENTITY
 from merestone.lineage.reading import RunManifest, read_manifest, read_part
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import ROOT, RUNS, Part, below
@@ -155,26 +155,7 @@ def _checksum(store: Store, path: str) -> tuple[int, str]:
 
 def _wrong_ids(table: Any) -> str | None:
     """The first event_id that is not the hash of its row's identity."""
-    for (run, stage, kind), rows in _alike(table, ("run_id", "stage", "event_type")):
-        mine = table.select(["event_id", "feature_id"]).take(rows)
-        try:
-            ids = columns.to_hex(columns.id_array(columns.event_ids(run, stage, columns.one_chunk(mine.column("feature_id")), kind)))
-        except ValueError:
-            return str(mine.column("event_id")[0].as_py())
-        given = columns.one_chunk(mine.column("event_id"))
-        differs = pc.not_equal(ids, given)
-        if pc.any(differs).as_py():
-            return str(given[pc.index(differs, True).as_py()].as_py())
-    return None
-
-
-def _alike(table: Any, names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The rows that share some texts, as positions."""
-    codes = [columns.one_chunk(columns.one_chunk(table.column(name)).dictionary_encode()) for name in names]
-    if not table.num_rows:
-        return
-    shared, group = np.unique(np.stack([np.asarray(each.indices) for each in codes]), axis=1, return_inverse=True)
-    group = group.reshape(-1)
-    for number in range(shared.shape[1]):
-        texts = tuple(str(code.dictionary[int(at)].as_py()) for code, at in zip(codes, shared[:, number], strict=True))
-        yield texts, pa.array(np.flatnonzero(group == number))
+    given = columns.one_chunk(table.column("event_id"))
+    ids = columns.to_hex(columns.id_array(columns.event_ids(*(columns.one_chunk(table.column(name)) for name in IDENTITY))))
+    differs = pc.not_equal(ids, given)
+    return str(given[pc.index(differs, True).as_py()].as_py()) if pc.any(differs).as_py() else None

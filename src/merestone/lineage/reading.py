@@ -35,6 +35,7 @@ ATTEMPT_BITS = 48
 _UNPAYLOADED = ("sequence", "event_time_utc")  # what two deliveries of one event may differ in
 _WORST = {"PASS": 0, "WARN": 1, "REJECT": 2}
 _SLICE = 65_536  # rows encoded at a time
+_STRETCH = 2_048  # rows: pieces of a table that are this long on average are not copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,20 +187,21 @@ def deduplicate(table: Any) -> Any:
     Where one sequence bears two rows of an event, the worse outcome stands, so that no REJECT vanishes; among equals, the first row.
     """
     keep = _standing(table)
-    return table if keep is None else table.filter(pa.array(keep))
+    return table if keep is None else _kept(table, keep)
 
 
 def deduplicate_report(table: Any) -> DeduplicationReport:
     """What `deduplicate` sets aside, and why; conflicts are an alert."""
-    codes, repeated = _groups(table)
-    standing = table.num_rows - int(repeated.sum()) + len(np.unique(codes[repeated]))
-    if standing == table.num_rows:
-        return DeduplicationReport(table.num_rows, standing, 0, 0, 0, ())
-    rows = np.flatnonzero(repeated)
+    rows, codes = _sharing(table)
+    if not len(rows):
+        return DeduplicationReport(table.num_rows, table.num_rows, 0, 0, 0, ())
+    ascending = np.argsort(rows)
+    rows, codes = rows[ascending], codes[ascending]
+    standing = table.num_rows - len(rows) + len(np.unique(codes))
     part = conform(table.take(pa.array(rows)))
     sequence = _integers(part, "sequence")
-    order = _by_event(codes[rows], sequence, _severity(part))
-    event, attempt, payload = codes[rows][order], (sequence >> ATTEMPT_BITS)[order], _payload(part)[order]
+    order = _by_event(codes, sequence, _severity(part), rows)
+    event, attempt, payload = codes[order], (sequence >> ATTEMPT_BITS)[order], _payload(part)[order]
     index = np.arange(len(order))
     top = _last_alike(event)
     top_of_attempt = _last_alike(event, attempt)
@@ -423,35 +425,52 @@ def _ranges(groups: Sequence[_Group], rows: int) -> Iterator[tuple[str, str | No
     yield low, None
 
 
-def _groups(table: Any) -> tuple[Any, Any]:
-    """A number per event_id, and whether the row shares its event_id with another."""
+def _sharing(table: Any) -> tuple[Any, Any]:
+    """The rows that share their event_id with another, in no order, and for each of them a number per event_id."""
+    words = columns.words(table.column("event_id"))
+    if words is not None:
+        mixed = columns.mixed(words)
+        ranked = np.sort(mixed)
+        if not (ranked[1:] == ranked[:-1]).any():
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        order = np.argsort(mixed)
+        alike = mixed[order[1:]] == mixed[order[:-1]]
+        if (words[order[1:][alike]] == words[order[:-1][alike]]).all():  # as good as always: what mixes alike is alike
+            number = np.concatenate([[0], np.cumsum(~alike)])
+            shared = np.concatenate([alike, [False]]) | np.concatenate([[False], alike])
+            return order[shared], number[shared]
     encoded = columns.one_chunk(columns.one_chunk(table.column("event_id")).dictionary_encode())
     codes = np.asarray(encoded.indices.fill_null(len(encoded.dictionary)))
-    if len(encoded.dictionary) == len(codes):
-        return codes, np.zeros(len(codes), np.bool_)
-    return codes, np.bincount(codes)[codes] > 1
+    rows = np.flatnonzero(np.bincount(codes)[codes] > 1)
+    return rows, codes[rows]
 
 
 def _standing(table: Any) -> Any:
     """Which rows stand, None for all."""
-    codes, repeated = _groups(table)
-    if not repeated.any():
+    rows, codes = _sharing(table)
+    if not len(rows):
         return None
-    sequence = _integers(table, "sequence")
-    highest = np.full(int(codes.max()) + 1, -1, np.int64)
-    np.maximum.at(highest, codes, sequence)
-    keep = sequence == highest[codes]
-    tied = np.flatnonzero(keep)[np.bincount(codes[keep])[codes[keep]] > 1]
-    if len(tied):
-        order = _by_event(codes[tied], sequence[tied], _severity(table.select(["outcome"]).take(pa.array(tied))))
-        last = _last_alike(codes[tied][order]) == np.arange(len(order))
-        keep[tied[order[~last]]] = False
+    stands = np.ones(len(rows), np.bool_)
+    for value in (_integers(table, "sequence")[rows], _severity(table)[rows], -rows):
+        best = np.full(int(codes.max()) + 1, np.iinfo(np.int64).min)
+        np.maximum.at(best, codes[stands], value[stands])
+        stands &= value == best[codes]
+    keep = np.ones(table.num_rows, np.bool_)
+    keep[rows] = stands
     return keep
 
 
-def _by_event(codes: Any, sequence: Any, severity: Any) -> Any:
+def _kept(table: Any, keep: Any) -> Any:
+    """The rows for which `keep` is true. What is repeated are mostly whole batches: long stretches are cut out without a copy."""
+    edges = np.flatnonzero(np.diff(keep, prepend=False, append=False))
+    if len(edges) * _STRETCH > table.num_rows:
+        return table.filter(pa.array(keep))
+    return pa.concat_tables([table.slice(0, 0), *(table.slice(start, end - start) for start, end in edges.reshape(-1, 2).tolist())])
+
+
+def _by_event(codes: Any, sequence: Any, severity: Any, rows: Any) -> Any:
     """An order in which the row that stands comes last among the rows of its event."""
-    return np.lexsort((-np.arange(len(codes)), severity, sequence, codes))
+    return np.lexsort((-rows, severity, sequence, codes))
 
 
 def _last_alike(*keys: Any) -> Any:

@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 from merestone.errors import ConflictError
 from merestone.lineage import columns, merkle
 from merestone.lineage.event import MAX_ATTEMPT, check_identity
-from merestone.lineage.schema import SCHEMA
+from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
 from merestone.storage.port import Store
 
 FORMAT = 1
@@ -136,7 +136,7 @@ class RunWriter:
             return
         if not table.schema.equals(columns.COMPACT_SCHEMA):
             table = columns.compact(table)
-        runs = pc.unique(pc.cast(table.column("run_id"), pa.string())).to_pylist()
+        runs = _texts_of(table, "run_id")
         if runs != [self.run_id]:
             raise ValueError(f"the events are of run {', '.join(map(repr, runs))}, not of run {self.run_id!r}")
         self._waiting.append(table)
@@ -223,12 +223,13 @@ class RunWriter:
                 self._write_part(mine, target)
 
     def _write_part(self, table: Any, target: str) -> None:
-        table = table.take(pa.array(_order(table)))
+        order = pa.array(_order(table))
         local = os.path.join(self.scratch, f"lineage-{self.attempt}-{self.nonce}-{len(self._written):05d}.parquet")  # noqa: PTH118 - the scratch folder is a str for workers
         nodes = []
-        with pq.ParquetWriter(local, columns.expand(table.slice(0, 0)).schema, **_parquet_options(self.group_rows)) as writer:
+        with pq.ParquetWriter(local, LINEAGE_ARROW_SCHEMA, **_parquet_options(self.group_rows)) as writer:
             for start in range(0, table.num_rows, self.group_rows):
-                piece = table.slice(start, self.group_rows)
+                # Row group by row group: what is taken still lies in the processor's cache when it is hashed and encoded.
+                piece = _taken(table, order.slice(start, self.group_rows))
                 nodes.append(merkle.leaves(piece))
                 writer.write_table(columns.expand(piece), row_group_size=self.group_rows)
         features = table.column("feature_id")
@@ -236,7 +237,7 @@ class RunWriter:
             checksum = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.seek(0, os.SEEK_END)
         self._written.append(_Written(local, table.num_rows, size, checksum, merkle.root_of(np.concatenate(nodes)), target,
-                                      features[0].as_py(), features[-1].as_py()))
+                                      features[order[0].as_py()].as_py(), features[order[-1].as_py()].as_py()))
 
 
 def below(root: str, path: str) -> str:
@@ -261,17 +262,42 @@ def _order(table: Any) -> Any:
     return np.lexsort((sequence, rank))
 
 
+def _taken(table: Any, places: Any) -> Any:
+    """Some rows of a compact table; a column that says one thing, or nothing, need not be looked up."""
+    arrays = []
+    for each in table.columns:
+        column = columns.one_chunk(each)
+        alike = column.null_count == len(column) or columns.is_uniform(column)
+        arrays.append(column.slice(0, len(places)) if alike else column.take(places))
+    return pa.Table.from_arrays(arrays, schema=table.schema)
+
+
+def _texts_of(table: Any, name: str) -> list[str]:
+    """The texts that stand in a dictionary column."""
+    found: set[str] = set()
+    for chunk in table.column(name).chunks:
+        found.update([chunk.dictionary[0].as_py()] if columns.is_uniform(chunk) else pc.unique(chunk).dictionary_decode().to_pylist())
+    return sorted(found, key=str)
+
+
 def _count_steps(table: Any, into: dict[tuple[str, str, str], int]) -> None:
-    grouped = table.select(["stage", "event_type", "outcome"]).group_by(["stage", "event_type", "outcome"]).aggregate([([], "count_all")])
-    for each in grouped.to_pylist():
-        key = (each["stage"], each["event_type"], each["outcome"])
-        into[key] = into.get(key, 0) + each["count_all"]
+    names = ["stage", "event_type", "outcome"]
+    for batch in table.select(names).to_batches():
+        texts = [column.dictionary.to_pylist() for column in batch.columns]
+        code = np.zeros(batch.num_rows, np.int64)
+        for column in batch.columns:
+            code = code * len(column.dictionary) + np.asarray(column.indices)
+        for each, events in enumerate(np.bincount(code).tolist()):
+            if events:
+                at = np.unravel_index(each, [len(known) for known in texts])
+                key = (texts[0][at[0]], texts[1][at[1]], texts[2][at[2]])
+                into[key] = into.get(key, 0) + events
 
 
 def _parquet_options(group_rows: int) -> dict[str, Any]:
     names = columns.COMPACT_SCHEMA.names
     options: dict[str, Any] = {
-        "version": "2.6", "compression": "zstd", "compression_level": 3, "data_page_version": "2.0",
+        "version": "2.6", "compression": "zstd", "compression_level": 1, "data_page_version": "2.0",
         "use_dictionary": [each for each in names if each not in _DELTA], "column_encoding": _DELTA,
         # Statistics of the other columns would be most of the footer, which a question about one feature reads from every run.
         "write_statistics": ["feature_id", "sequence"], "write_page_checksum": True,
