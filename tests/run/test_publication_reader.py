@@ -230,8 +230,6 @@ def test_three_keys_have_no_default(folder, key):
         ({"source": {"path": "x.csv", "wkt": "geom"}}, "source.wkt"),
         ({"destination": "s3://bucket/prefix"}, "destination"),
         ({"destination": "gs://bucket/prefix"}, "destination"),
-        ({"key": {"derive": "hash", "from": ["parcel_id"]}}, "key.derive"),
-        ({"key_migration": "renumber"}, "key_migration"),
         ({"partition": {"by": "quadkey", "level": 8}}, "partition.by"),
         ({"partition": {"by": "h3", "resolution": 5}}, "partition.by"),
         ({"mode": "append"}, "mode"),

@@ -46,7 +46,8 @@ class Changes:
 
     `table`: FEED_SCHEMA, one row per touched key, ordered by key bytes. `before` and `after`: the rows of the two versions in the order of
     `table`, those that existed (`had(table)`) and those that exist (`has(table)`); None unless asked for, `before` also from version 0.
-    `key`: the key columns of each row of `table`, with their names and types.
+    `key`: the key columns of each row of `table`, with their names and types; where the key rule changed on the way, the columns of both
+    rules, null in the rows of the other one (as text where both rules have a column of that name in two types).
     """
 
     from_version: int
@@ -84,7 +85,7 @@ def changes(dataset: Dataset, from_version: int | None = None, to_version: int |
     steps, base = _steps(dataset, start, target)
     table = fold([read_log(dataset.store, step.changes) for step in reversed(steps)])
     version = Version(dataset.store, target)
-    key = key_columns(version, table)
+    key = key_columns(version, table, base)
     if not with_rows:
         return Changes(start, target.version, table, key)
     before = after = None
@@ -113,15 +114,39 @@ def rekeyed(kinds: Any, digest: Any, old_digest: Any, told: npt.NDArray[np.bool_
     return _rekeyed(np.where(told, codes, -1), digest, old_digest)
 
 
-def key_columns(version: Version, feed: Any) -> Any:
-    """The key columns behind the canonical key bytes of a feed, as a pyarrow.Table with the names and types of the version."""
-    schema = version.columns.schema
-    names = list(version.manifest.key["columns"])
-    fields = [schema.field(name) for name in names]
+def key_columns(version: Version, feed: Any, base: Manifest | None = None) -> Any:
+    """The key columns behind the canonical key bytes of a feed, as a pyarrow.Table with the names and types of the version.
+
+    `base` is where the feed starts: features that are there alone have keys of its rule; see `Changes`.
+    """
+    schema = _key_schema(version.columns.schema, version.manifest)
+    gone = ~np.asarray(has(feed).combine_chunks()).astype(bool)
+    if base is None or not gone.any() or _rule(base) == _rule(version.manifest):
+        return _decoded(feed, schema)
+    older = Version(version.store, base)
+    sides = [_decoded(feed.filter(pa.array(~gone)), schema), _decoded(feed.filter(pa.array(gone)), _key_schema(older.columns.schema, base))]
+    types = {each.name: each.type for each in reversed([*sides[0].schema, *sides[1].schema])}
+    both = {name for name in sides[0].column_names if name in sides[1].column_names}
+    types |= {name: pa.string() for name in both if sides[0].schema.field(name).type != sides[1].schema.field(name).type}
+    filled = [pa.table({name: side.column(name).cast(kind) if name in side.column_names else pa.nulls(side.num_rows, kind)
+                        for name, kind in types.items()}) for side in sides]
+    back = np.empty(len(gone), np.int64)
+    back[np.concatenate([np.flatnonzero(~gone), np.flatnonzero(gone)])] = np.arange(len(gone))
+    return pa.concat_tables(filled).take(pa.array(back))
+
+
+def _rule(manifest: Manifest) -> tuple[list[str], list[str]]:
+    return list(manifest.key["columns"]), list(manifest.key.get("types", ()))
+
+
+def _key_schema(schema: Any, manifest: Manifest) -> Any:
+    return pa.schema([schema.field(name) for name in manifest.key["columns"]])
+
+
+def _decoded(feed: Any, schema: Any) -> Any:
     if feed.num_rows == 0:
-        return pa.schema(fields).empty_table()
-    columns = keying.decode_keys(feed.column("key"), [each.type for each in fields])
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+        return schema.empty_table()
+    return pa.Table.from_arrays(keying.decode_keys(feed.column("key"), schema.types), schema=schema)
 
 
 def had(table: Any) -> Any:

@@ -254,12 +254,8 @@ def _fixed_values(tag: str, tags: _Bytes, body: _Bytes) -> Any:
 
 
 def _take_text(data: _Bytes, start: _Places, end: _Places, kind: Any) -> tuple[Any, _Places]:
-    """Text up to its terminator 00 00, or to the end of the key where it is the last component."""
-    pairs = np.flatnonzero((data[:-1] == 0) & (data[1:] == 0)) if len(data) > 1 else np.zeros(0, np.int64)
-    found = np.searchsorted(pairs, start)
-    stop = np.append(pairs, len(data))[found]
-    last = stop + 2 > end
-    stop = np.where(last, end, stop)
+    """The texts that start at `start`, as an array of `kind`, and where the next component starts."""
+    stop, after = _text_end(data, start, end)
     sizes = stop - start
     offsets = np.zeros(len(start) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
@@ -268,7 +264,17 @@ def _take_text(data: _Bytes, start: _Places, end: _Places, kind: Any) -> tuple[A
     raw = pa.Array.from_buffers(pa.large_binary(), len(start), [None, pa.py_buffer(offsets), picked])
     if pc.any(pc.match_substring(raw, b"\0")).as_py():
         raw = pc.replace_substring(raw, b"\0\xff", b"\0")
-    return raw.cast(pa.binary()).cast(kind), np.where(last, stop, stop + 2)
+    return raw.cast(pa.binary()).cast(kind), after
+
+
+def _text_end(data: _Bytes, start: _Places, end: _Places) -> tuple[_Places, _Places]:
+    """Where each text stops, and where the next component starts: after its terminator 00 00, or at the end of the key."""
+    pairs = np.flatnonzero((data[:-1] == 0) & (data[1:] == 0)) if len(data) > 1 else np.zeros(0, np.int64)
+    found = np.searchsorted(pairs, start)
+    stop = np.append(pairs, len(data))[found]
+    last = stop + 2 > end
+    stop = np.where(last, end, stop)
+    return stop, np.where(last, stop, stop + 2)
 
 
 # ---- as text ----
@@ -283,14 +289,46 @@ def feature_ids(data: Any, columns: Sequence[str]) -> Any:
 
 
 def ids_of(keys: Any) -> Any:
-    """The same text, from canonical key bytes."""
-    columns = decode_keys(keys)
-    return _texts(columns) if columns else pa.nulls(len(keys), pa.string())
+    """The same text, from canonical key bytes; they may be of several rules, as in the log of a version that changed the rule."""
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    rules = _rules_of(keys)
+    if len(rules) <= 1:
+        columns = decode_keys(keys)
+        return _texts(columns) if columns else pa.nulls(len(keys), pa.string())
+    out = pa.concat_arrays([_texts(decode_keys(keys.take(pa.array(rows)))).cast(pa.string()) for rows in rules])
+    back = np.full(len(keys), -1, np.int64)
+    back[np.concatenate(rules)] = np.arange(len(out))
+    return out.take(pa.array(back, mask=back < 0))
+
+
+def _rules_of(keys: Any) -> list[_Places]:
+    """The rows of each rule, told by the tags of the components: int64 arrays, nulls in none."""
+    there = np.flatnonzero(np.asarray(keys.is_valid()))
+    if not len(there):
+        return []
+    data, start, end = _flat(keys.drop_null())
+    if (end == start).any():
+        raise ValueError("a canonical key is empty")
+    rule = np.zeros(len(there), np.int64)
+    open_ = np.arange(len(there))
+    while len(open_):
+        tags = data[start[open_]].astype(np.int64)
+        tags[tags == ord("j")] = ord("i")
+        # Beyond every number so far: a key that ends here is of another rule than one that goes on.
+        rule[open_] = np.unique(rule[open_] * 256 + tags, return_inverse=True)[1] + (rule.max() + 1)
+        for tag in np.unique(tags):
+            mine = open_[tags == tag]
+            width = _FIXED_WIDTH.get(int(tag))
+            start[mine] = start[mine] + 1 + width if width is not None else _text_end(data, start[mine] + 1, end[mine])[1]
+        open_ = open_[end[open_] > start[open_]]
+    order = np.argsort(rule, kind="stable")
+    return [there[each] for each in np.split(order, np.flatnonzero(np.diff(rule[order])) + 1)]
 
 
 def _texts(arrays: list[Any]) -> Any:
     if len(arrays) == 1:
-        text = _as_text(arrays[0])
+        text = as_text(arrays[0])
         return _visible(pc.if_else(pc.equal(text, ""), '""', text))
     parts: list[Any] = []
     for place, each in enumerate(arrays):
@@ -298,7 +336,8 @@ def _texts(arrays: list[Any]) -> Any:
     return _visible(pc.binary_join_element_wise(*parts, pa.scalar("]"), pa.scalar("")))
 
 
-def _as_text(array: Any) -> Any:
+def as_text(array: Any) -> Any:
+    """A key column's values as text (NFC), null for null."""
     there = array.type
     if pa.types.is_string(there) or pa.types.is_large_string(there):
         return nfc(array.cast(pa.string()))
@@ -308,7 +347,7 @@ def _as_text(array: Any) -> Any:
 
 
 def _as_json(array: Any) -> Any:
-    text, there = _as_text(array), array.type
+    text, there = as_text(array), array.type
     if pa.types.is_integer(there) or pa.types.is_boolean(there):
         return text
     special = pc.fill_null(pc.match_substring_regex(text, '["\\\\]|' + _CONTROL), False)

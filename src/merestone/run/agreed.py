@@ -73,11 +73,13 @@ def agree(older: Side, newer: Side, wishes: Wishes, folder: str) -> Agreed:
     notes: list[str] = []
     stated = next((each.version for each in (older, newer) if each.version is not None), None)
     named = next((each.publication for each in (older, newer) if each.publication is not None), None)
+    derived: dict[str, Any] | None = None
     if wishes.contract is not None or stated is not None:
         contract = read_contract(wishes.contract) if wishes.contract is not None else from_body(stated.manifest.contract)  # type: ignore[union-attr]  # one of them is there
         key = wishes.key or contract.key or (tuple(stated.manifest.key["columns"]) if stated is not None else ())
         if wishes.contract is None and stated is not None:
             key = wishes.key or tuple(stated.manifest.key["columns"])
+            derived = stated.manifest.key if not wishes.key and stated.manifest.key["derive"] is not None else None
             notes.append(f"compared under the contract {contract.contract_version} of {stated.manifest.name} v{stated.number}")
         sides = [_renamed_names(each, named) for each in (older, newer)]
         path = _adjusted(contract, key, sides, (older, newer), wishes, folder, notes)
@@ -89,7 +91,8 @@ def agree(older: Side, newer: Side, wishes: Wishes, folder: str) -> Agreed:
     publications = [
         Publication(
             path="", name="diff", contract=path, source=SourceSpec(side.source.delivery.path), destination=str(Path(folder) / "compared"),
-            key=KeyRule(key), columns=mapped if side.version is None else (), partition=PartitionRule(),
+            key=KeyRule(key) if derived is None else KeyRule.of_manifest(derived, published=side.version is not None),
+            columns=mapped if side.version is None else (), partition=PartitionRule(),
             crs=named.crs if named is not None else CrsRule(), extra_columns="warn", rejects=RejectsRule(max_fraction=1.0),
         )
         for side in (older, newer)

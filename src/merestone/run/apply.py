@@ -214,7 +214,7 @@ def _merged(step: Step, rows: _Rows | None) -> Iterator[Any]:
 def _onto_dataset(step: Step, onto: str, store: Store, clock: float) -> ApplyResult:
     head = current(store)
     found = head.manifest.set_digest if head is not None else str(Sum())
-    if found != step.start.set_digest or (head is not None and tuple(head.manifest.key["columns"]) != step.key):
+    if found != step.start.set_digest or (head is not None and not _keyed_alike(head.manifest.key, step.rule)):
         return _result(step, onto, "unchanged" if found == step.end.set_digest else "refused", found, clock, _version(head))
     partition = _partition(step, head, onto)
     with environment.scratch() as folder:
@@ -227,9 +227,10 @@ def _onto_dataset(step: Step, onto: str, store: Store, clock: float) -> ApplyRes
                              hint="the feed was altered; write it again")
         contract = Path(folder) / "contract.json"
         contract.write_text(json.dumps(step.end.contract, ensure_ascii=False), encoding="utf-8")
+        rule = KeyRule.of_manifest(head.manifest.key if head is not None else step.rule, published=True)
         publication = Publication(
             path="", name=head.manifest.name if head is not None else step.name, contract=str(contract), source=SourceSpec(merged),
-            destination=store.url, key=KeyRule(step.key), partition=partition, guard=_NO_LIMIT,
+            destination=store.url, key=rule, partition=partition, guard=_NO_LIMIT,
         )
         result = publish_onto(publication, Options(shown=onto), store, head)
         if result.confirm is not None and step.end.features == 0:  # an empty version was confirmed where it was made
@@ -241,6 +242,11 @@ def _onto_dataset(step: Step, onto: str, store: Store, clock: float) -> ApplyRes
         raise InternalError(f"{onto} v{made.version} came out with set digest {made.set_digest}, {step.end.set_digest} was to be reached", field=onto,
                             hint="take it back with merestone rollback, and please report this")
     return _result(step, onto, "applied", made.set_digest, clock, made.version)
+
+
+def _keyed_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two key rules give the same bytes to the same published row."""
+    return all(one.get(name) == other.get(name) for name in ("columns", "types"))
 
 
 def _delivered(step: Step, rows: _Rows | None, total: Sum) -> Iterator[Any]:

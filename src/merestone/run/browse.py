@@ -195,7 +195,7 @@ def why(dataset: Dataset, feature_id: str, limit: int | None = None) -> dict[str
     """
     manifests = list(dataset.manifests())
     head = manifests[0]
-    touched = list(_touches(dataset.store, manifests, canonical_key(head, feature_id)))
+    touched = list(_touches(dataset.store, manifests, _canonical_keys(manifests, feature_id)))
     # A roll-back names the lineage of an older version: the oldest version that names a run is the one that it made.
     names = {each.lineage["run_manifest"]: each.version for each in manifests if each.lineage}
     runs = reading.why(dataset.store, feature_id, versions=names, limit=limit)
@@ -208,6 +208,24 @@ def why(dataset: Dataset, feature_id: str, limit: int | None = None) -> dict[str
         "feature_id": feature_id, "name": head.name, "version": head.version, "present": present,
         "partition": touched[0]["partition"] if present else None, "since": made if present else None, "versions": touched, "runs": runs,
     }
+
+
+def _canonical_keys(manifests: list[Manifest], feature_id: str) -> list[bytes]:
+    """The canonical keys that a feature id has had: one for each key rule under which the text is a key.
+
+    Raises:
+        UsageError: it is a key under no rule that the dataset ever had.
+    """
+    rules = {str((each.key["columns"], each.key.get("types"))): each for each in manifests}
+    found, wrong = [], []
+    for each in rules.values():
+        try:
+            found.append(canonical_key(each, feature_id))
+        except UsageError as fault:
+            wrong.append(fault)
+    if not found:
+        raise wrong[0]
+    return list(dict.fromkeys(found))
 
 
 def canonical_key(manifest: Manifest, feature_id: str) -> bytes:
@@ -238,14 +256,14 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text)
 
 
-def _touches(store: Store, manifests: list[Manifest], key: bytes) -> Iterator[dict[str, Any]]:
-    """What the change logs say of one key, newest version first, back to where it first came."""
+def _touches(store: Store, manifests: list[Manifest], known_as: list[bytes]) -> Iterator[dict[str, Any]]:
+    """What the change logs say of one key (its bytes under each key rule), newest version first, back to where it first came."""
     for manifest in manifests:
         handle, _ = open_object(store, manifest.changes)
         with handle:
             try:
                 handle.seek(0)
-                rows = pq.read_table(handle, filters=pc.field("key") == pa.scalar(key, pa.binary()), use_threads=False)
+                rows = pq.read_table(handle, filters=pc.field("key").isin(pa.array(known_as, pa.binary())), use_threads=False)
             except (OSError, pa.ArrowInvalid) as fault:
                 raise CorruptError(f"{manifest.changes.path} is altered: {fault}", field=manifest.changes.path, hint=HINT) from fault
         for row in rows.to_pylist():

@@ -37,7 +37,7 @@ ERROR = 1e-9
 def early_stops(run: Run, known: Known) -> list[Finding]:
     """The guards that fire before pass 2; none where the passes cost little, so that one report tells all of them."""
     gone = emptied(run, known)
-    if gone or len(run.delivery.candidates) <= FEW:
+    if gone or len(run.delivery.candidates) <= FEW or run.terms.migrates:
         return gone
     mass = _mass_change(run, known)
     return [*([mass] if mass is not None else []), *measured(run, known)]
@@ -78,7 +78,7 @@ def _classed(run: Run, known: Known, rows: npt.NDArray[np.int64]) -> tuple[float
     added, changed = int((settled.codes == classes.ADDED).sum()), int((settled.codes == classes.CHANGED).sum())
     touched = np.isin(settled.codes, (classes.ADDED, classes.CHANGED))
     elsewhere = _elsewhere(sample, known, touched) if terms.comparable else 0
-    facts = evidence_of(terms, settled, Counts(added=added, changed=changed), elsewhere, len(known), ", ".join(terms.key_columns))
+    facts = evidence_of(terms, settled, Counts(added=added, changed=changed), elsewhere, len(known), terms.key_name)
     return (added + changed) / len(rows), replace(facts, touched=added + changed)
 
 

@@ -90,7 +90,12 @@ def _publish(run: Run) -> PublishResult:
         processed = process(terms, candidates, before, run.folder, workers=workers, events=lambda *told: _tell(run, *told))
         run.rejects += processed.rejects
     findings += [*received.tally.findings(), *processed.tally.findings()]
-    if _refusing(findings) or int(processed.rejected.sum()) > run.publication.rejects.max_fraction * received.rows:
+    bad = int(processed.rejected.sum())
+    if bad and terms.rekeyed:
+        findings.append(Finding(
+            "schema", terms.key_name, "key_migration", "error", "a delivery without rejected rows while keys change", f"{bad:,} rows were rejected", bad,
+            remedy="have the rows repaired first: under a new key nothing tells which published features they are"))
+    if _refusing(findings) or bad > run.publication.rejects.max_fraction * received.rows:
         return refuse(run, findings, "contract")
 
     with run.stage("pass 2"):

@@ -21,7 +21,9 @@ from merestone.contract.registry import read_contract
 from merestone.contract.rules import RULE_VERSION, rules_hash
 from merestone.contract.stamp import Stamp
 from merestone.contract.succession import breaks
+from merestone.dataset.columns import stored_type
 from merestone.dataset.current import Current
+from merestone.dataset.known import Halves
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.partition import Partitions, Tree, tree_from_json
 from merestone.errors import MissingError, UsageError
@@ -29,19 +31,29 @@ from merestone.gate.feature import DEGREES
 from merestone.gate.findings import reasons
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid
+from merestone.identity.derived import derived_key
 from merestone.identity.digest import KERNELS, LAYOUT, Layout, layout_of_contract, second_geometry
 from merestone.identity.grid import source_grid
 from merestone.normalise import crs as crs_stage
-from merestone.normalise.cast import MACHINERY, PARTITION_COLUMN, CastPlan, plan_cast
+from merestone.normalise.cast import MACHINERY, PARTITION_COLUMN, CastPlan, cast_batch, plan_cast
 from merestone.normalise.crs import Operation
 from merestone.outcome import PASS, REJECT, Finding, RowFaults, Steps
 from merestone.publish.files import Layout as FileLayout
 from merestone.publish.files import layout_of
-from merestone.run.publication import Publication
+from merestone.run.key_table import read_key_table
+from merestone.run.publication import KeyRule, Publication
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, Source
 
 KEY = MACHINERY + "key"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRows:
+    """How the rows of the last version are read: in the schema of today's files, with the columns that their own key is made of."""
+
+    schema: Any
+    key_columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +67,9 @@ class Prepared:
     (None where the domains are the same). short_cut: same bytes, same verdict. comparable: the source digests of the last version are of
     the same domain, so that equal ones mean equal deliveries. rewritten: something that no digest holds is agreed anew (a derived measure,
     the epoch), so that every row is stored anew. unreadable: rows cannot be processed at all. judged: rows have to keep the contract's rules
-    (a comparison only reads in its types and on its grid).
+    (a comparison only reads in its types and on its grid). rekeyed: the key rule is another than the last version's, which the publication
+    names a migration for. key_table: hashes of old and new keys, pair by pair, from the file that it names. published: how the rows of the
+    last version stand in its files, and the columns of their key.
     """
 
     publication: Publication
@@ -92,6 +106,9 @@ class Prepared:
     geographic: bool
     limits: tuple[float, float, float, float] | None
     last_extent: Box | None
+    rekeyed: bool
+    key_table: tuple[Halves, Halves] | None
+    published: PublishedRows
     judged: bool = True
 
     @property
@@ -113,6 +130,30 @@ class Prepared:
     def deciding_layout(self) -> Layout:
         """The layout in which a row is compared with the published one."""
         return self.old_layout or self.stored_layout
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether a published row can stay as it is where nothing but noise differs: its digest and its key would be made alike today."""
+        return self.old_layout is None and not self.rekeyed
+
+    def cast_rows(self, raw: Any) -> tuple[Any, list[RowFaults]]:
+        """One delivered batch in the agreed types, with its key: a derived one is made here."""
+        batch, faults = cast_batch(raw, self.cast)
+        rule = self.publication.key
+        if rule.derive is None or rule.published is not None:
+            return batch, faults
+        return batch.add_column(0, pa.field(self.key_columns[0], pa.string()), derived_key(rule.derive, batch, rule.made_from)), faults
+
+    @property
+    def migrates(self) -> bool:
+        """Whether features may be found again under another key, so that keys alone decide nothing."""
+        return self.rekeyed or self.key_table is not None
+
+    @property
+    def key_name(self) -> str:
+        """The key as messages name it."""
+        rule = self.publication.key
+        return f"{self.key_columns[0]} ({rule.words})" if rule.derive is not None else ", ".join(self.key_columns)
 
     def layout_with(self, extent: tuple[float, float, float, float] | None) -> FileLayout:
         """The file layout with the bounds of the Hilbert order: the last version's, or on a first one those of all rows."""
@@ -153,8 +194,7 @@ class Prepared:
 
     def key_record(self) -> dict[str, Any]:
         """The key rule as it stands in every manifest."""
-        types = {each.target: str(each.kind) for each in self.cast.columns}
-        return {"columns": list(self.key_columns), "types": [types.get(name, "string") for name in self.key_columns], "derive": None}
+        return _key_record(self.publication.key, self.cast)
 
     def source_record(self) -> dict[str, Any]:
         """What was read and what was asserted about it, for the record and the lineage."""
@@ -184,12 +224,19 @@ def prepare(publication: Publication, head: Current | None, source: Source | Non
     source = source or open_source(publication.source)
     delivery = source.delivery
     rule = publication.partition
-    key_columns = publication.key.columns
+    key_columns = publication.key.delivered
     cast = plan_cast(contract, delivery, dict(publication.columns), key_columns, rule.column if rule.by == "column" else None,
                      publication.extra_columns)
     cast = cast.settle(source.batches()) if cast.suspects else cast
     findings = [*delivery.findings, *cast.findings, *crs_stage.check_crs(contract, delivery)]
-    findings += _exact_types(cast, key_columns, rule.column if rule.by == "column" else None, head.manifest if head else None)
+    findings += _exact_types(cast, key_columns, rule.column if rule.by == "column" else None)
+    rekeyed, key_table = False, None
+    if head is not None:
+        now = _key_record(publication.key, cast)
+        rekeyed, changed = _key_change(publication, now, head.manifest)
+        findings += changed
+        if publication.key_migration not in (None, "renumber") and not any(_stops_reading(each, key_columns) for each in findings):
+            key_table = read_key_table(str(publication.key_migration), head.manifest.key, now)
     unreadable = any(_stops_reading(each, (*key_columns, rule.column, contract.geometry_name)) for each in findings)
     operation: Operation | None = None
     others: list[tuple[str, Operation]] = []
@@ -204,7 +251,8 @@ def prepare(publication: Publication, head: Current | None, source: Source | Non
                 operation = chosen
             else:
                 others.append((name, chosen))
-    return _assemble(publication, head, contract, new_contract, source, cast, operation, tuple(others), findings, unreadable=unreadable)
+    return _assemble(publication, head, contract, new_contract, source, cast, operation, tuple(others), findings, unreadable=unreadable,
+                     rekeyed=rekeyed, key_table=key_table)
 
 
 def _geometries(contract: Contract, delivery: Delivery, cast: CastPlan) -> list[tuple[str, GeometryColumn, Field | None]]:
@@ -240,9 +288,6 @@ def _follows(contract: Contract, publication: Publication, head: Current | None)
         if broken:
             raise UsageError(f"contract {contract.contract_version} cannot follow {last.contract_version}, which is published here: {'; '.join(broken)}",
                              field="contract_version", hint="that is another MAJOR: give it its own destination; the old one stays live beside it")
-    if tuple(last.key["columns"]) != publication.key.columns:
-        raise UsageError(f"the key is {', '.join(publication.key.columns)}, the published one is {', '.join(last.key['columns'])}", field="key",
-                         hint="keep the key; a migration of keys is not in this version")
     rule = publication.partition
     before = last.partitioning
     if before["by"] != rule.by or (rule.by == "column" and before.get("column") != rule.column):
@@ -251,20 +296,57 @@ def _follows(contract: Contract, publication: Publication, head: Current | None)
     return changed
 
 
-def _exact_types(cast: CastPlan, key_columns: tuple[str, ...], partition_column: str | None, last: Manifest | None) -> list[Finding]:
-    """Keys and partition columns need a type in which equal means equal, and keys the type under which they are published."""
+def _key_record(rule: KeyRule, cast: CastPlan) -> dict[str, Any]:
+    """The key rule as it stands in every manifest."""
+    if rule.published is not None:
+        return dict(rule.published)
+    types = {each.target: str(each.kind) for each in cast.columns}
+    if rule.derive is None:
+        return {"columns": list(rule.columns), "types": [types.get(name, "string") for name in rule.columns], "derive": None}
+    return {"columns": list(rule.columns), "types": ["string"] * len(rule.columns), "derive": rule.derive,
+            "from": [{"name": name, "type": types.get(name, "string")} for name in rule.made_from]}
+
+
+def _key_change(publication: Publication, now: dict[str, Any], last: Manifest) -> tuple[bool, list[Finding]]:
+    """Whether keys are made by another rule than those that are published, and what is to be said of it.
+
+    Raises:
+        UsageError: they are, and the publication names no migration.
+    """
+    was = last.key
+    there, here = _typed(was), _typed(now)
+    same_rule = (list(there), was["derive"]) == (list(here), now["derive"])
+    if same_rule and there == here:
+        return False, []
+    if publication.key_migration is not None:
+        return True, []
+    if same_rule:
+        return False, [
+            Finding("schema", name, "key_type", "error", f"{name} is {kind}, as it was published", f"{name} is {here[name]}", 1,
+                    remedy="have the producer deliver the key in its type; a key of another type is another key")
+            for name, kind in there.items() if here[name] != kind
+        ]
+    before = KeyRule.of_manifest(was, published=True).words
+    raise UsageError(f"the key is {publication.key.words}, the published one is {before}", field="key",
+                     hint="keep the key, or name the migration: `key_migration: FILE` with old and new keys, or `renumber` to find features again by "
+                          "their content")
+
+
+def _typed(record: dict[str, Any]) -> dict[str, str]:
+    """The columns that a key is read from, with their types."""
+    if record["derive"] is not None:
+        return {each["name"]: each["type"] for each in record.get("from", ())}
+    return dict(zip(record["columns"], record["types"], strict=True))
+
+
+def _exact_types(cast: CastPlan, key_columns: tuple[str, ...], partition_column: str | None) -> list[Finding]:
+    """Keys and partition columns need a type in which equal means equal."""
     kinds = {each.target: str(each.kind) for each in cast.columns if each.place is not None}
     found = [
         Finding("schema", name, "key_type", "error", "a key of text, integer, date or boolean type", f"{name} is {kinds[name]}", 1,
                 remedy="give the key an exact type in the contract: integer for 12.0, string for codes")
         for name in key_columns if _inexact(kinds.get(name, ""))
     ]
-    if last is not None:
-        found += [
-            Finding("schema", name, "key_type", "error", f"{name} is {before}, as it was published", f"{name} is {kinds[name]}", 1,
-                    remedy="have the producer deliver the key in its type; a key of another type is another key")
-            for name, before in zip(last.key["columns"], last.key["types"], strict=True) if kinds.get(name, before) != before
-        ]
     column = PARTITION_COLUMN if PARTITION_COLUMN in kinds else partition_column
     if column is not None and _inexact(kinds.get(column, "")):
         found.append(Finding(
@@ -285,7 +367,8 @@ def _inexact(kind: str) -> bool:
 
 def _assemble(
     publication: Publication, head: Current | None, contract: Contract, new_contract: bool, source: Source, cast: CastPlan, operation: Operation | None,
-    others: tuple[tuple[str, Operation], ...], findings: list[Finding], *, unreadable: bool,
+    others: tuple[tuple[str, Operation], ...], findings: list[Finding], *, unreadable: bool, rekeyed: bool,
+    key_table: tuple[Halves, Halves] | None,
 ) -> Prepared:
     delivery, rule, last = source.delivery, publication.partition, head.manifest if head else None
     target = CRS.from_epsg(contract.crs_epsg)
@@ -312,16 +395,17 @@ def _assemble(
     if elsewhere:  # second geometries in another CRS than their field's
         grids = {each.name: each.grid.precision for each in source_layout.fields if each.grid is not None}
         processing["second_geometries"] = {name: {"precision": grids.get(name), "operation": each.to_json()} for name, each in elsewhere.items()}
-    old = _old_layout(last, stored) if last is not None else None
+    old = _old_layout(last, stored, contract, publication.key.columns) if last is not None else None
     partitions, tree, bounds = _partitions(publication, last)
     kinds = {each.target: field.type for each, field in zip(cast.columns, cast.schema, strict=True)}
+    kinds = dict.fromkeys(publication.key.columns, pa.string()) | kinds  # a derived key is text
     bounds_now = bounds or (0.0, 0.0, 1.0, 1.0)
     layout = layout_of(contract, tuple((name, kinds[name]) for name in publication.key.columns), bounds=bounds_now, epoch=epoch,
                        target_rows=publication.files.target_rows, row_group_rows=publication.files.row_group_rows)
     unit = target.axis_info[0].unit_name
     geographic = bool(target.is_geographic)
     last_extent = _last_extent(last, operation, same_crs=same_crs) if last is not None else None
-    known_under = last is not None and last.processing == processing and last.domain == domain
+    known_under = last is not None and last.processing == processing and last.domain == domain and not rekeyed
     if publication.guard.max_extent_shift is not None and last is not None and last.files and last_extent is None:
         known_under = False  # the extent is then that of all rows as they come out
     return Prepared(
@@ -332,13 +416,24 @@ def _assemble(
         partition_column=(PARTITION_COLUMN if PARTITION_COLUMN in cast.schema.names else rule.column) if rule.by == "column" else None,
         partitions=partitions, tree=tree, bounds=bounds, layout=layout, stored_layout=stored, source_layout=source_layout,
         old_layout=old, domain=domain, processing=processing, short_cut=known_under,
-        comparable=last is not None and all(last.processing.get(part) == processing.get(part) for part in ("source_domain", "second_geometries")),
+        comparable=not rekeyed and last is not None
+        and all(last.processing.get(part) == processing.get(part) for part in ("source_domain", "second_geometries")),
         same_crs=same_crs,
-        rewritten=last is not None and (_measures(from_body(last.contract)) != _measures(contract) or last.domain.get("epoch") != epoch),
+        rewritten=rekeyed or (
+            last is not None and (_measures(from_body(last.contract)) != _measures(contract) or last.domain.get("epoch") != epoch)),
         crs=f"EPSG:{contract.crs_epsg}", unit="m" if unit == "metre" else unit, metres=111_320.0 if geographic else target.axis_info[0].unit_conversion_factor,
         geographic=geographic, limits=DEGREES if geographic else None,
-        last_extent=last_extent,
+        last_extent=last_extent, rekeyed=rekeyed, key_table=key_table,
+        published=_published_rows(layout.row_schema, last) if rekeyed and last is not None else PublishedRows(layout.row_schema, publication.key.columns),
     )
+
+
+def _published_rows(schema: Any, last: Manifest) -> PublishedRows:
+    """Rows whose key is of another rule: its columns, in their own types, stand beside today's or in the place of those of the same name."""
+    for name, kind in zip(last.key["columns"], last.key["types"], strict=True):
+        field = pa.field(name, stored_type(kind))
+        schema = schema.set(schema.get_field_index(name), field) if name in schema.names else schema.append(field)
+    return PublishedRows(schema, tuple(last.key["columns"]))
 
 
 def extent_of(manifest: Manifest) -> Box | None:
@@ -360,8 +455,11 @@ def _last_extent(last: Manifest, operation: Operation | None, *, same_crs: bool)
     return float(noted[0]), float(noted[1]), float(noted[2]), float(noted[3])
 
 
-def _old_layout(last: Manifest, stored: Layout) -> Layout | None:
+def _old_layout(last: Manifest, stored: Layout, contract: Contract, key_columns: Sequence[str]) -> Layout | None:
     """The layout that the digests of the last version are of, for today's attributes; None where it is today's.
+
+    Attributes that are or were the key count as they counted then: those of the last version's key do not, nor do those of today's that
+    it did not have.
 
     Raises:
         MissingError: the last version was written under a layout that this version of Merestone does not know.
@@ -370,11 +468,13 @@ def _old_layout(last: Manifest, stored: Layout) -> Layout | None:
     if was["layout"] not in KERNELS:
         raise MissingError(f"v{last.version} has digests of layout {was['layout']}, which this version of Merestone does not know", field="domain",
                            hint="use the Merestone version that wrote it, or a newer one")
-    grids = {each.name: each.grid for each in layout_of_contract(from_body(last.contract)).fields}
+    then = from_body(last.contract)
+    grids = {each.name: each.grid for each in layout_of_contract(then).fields}
+    leave_out = {*last.key["columns"], *(name for name in key_columns if then.field(name) is None)}
     old = replace(
         stored, version=was["layout"], grid=Grid(was["precision"], was["z_precision"], was["m_precision"]),
         shape=replace(stored.shape, dimensions=was["dimensions"], direction=was["direction"]),
-        fields=tuple(replace(each, grid=grids.get(each.name, each.grid)) for each in stored.fields),
+        fields=tuple(replace(each, grid=grids.get(each.name, each.grid)) for each in layout_of_contract(contract, leave_out).fields),
     )
     return None if old == stored else old
 

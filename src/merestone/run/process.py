@@ -282,11 +282,13 @@ def _settle_bucket(
         out.sample.append((after.slice(0, 1000), then.slice(0, 1000)))
     # Suppressed rows stay as published: they are written only where their place is another.
     swap = ~differs
-    if prepared.old_layout is None:
+    if prepared.keeps_rows:
         swap[np.flatnonzero(differs)[found.suppressed]] = True
-    source = np.arange(table.num_rows)
-    source[at[swap]] = table.num_rows + np.flatnonzero(swap)
-    stored = pa.concat_tables([table.select(columns), published.select(columns)]).take(pa.array(source))
+    stored = table.select(columns)
+    if swap.any():
+        source = np.arange(table.num_rows)
+        source[at[swap]] = table.num_rows + np.flatnonzero(swap)
+        stored = pa.concat_tables([stored, published.select(columns)]).take(pa.array(source))
     keep = ~np.isin(out.codes[rows], (classes.SUPPRESSED,))
     whole = stored.append_column(KEY, table.column(KEY)).append_column(ROW, table.column(ROW)).append_column(CODE, table.column(CODE))
     ready = Spool(folder, f"ready-{number}", whole.schema)
@@ -303,7 +305,7 @@ def _note(
     elsewhere = (partition[rows] != before.partition[rows]) & (not prepared.spatial)
     loud = (found.attributes | found.geometry) & ~found.suppressed
     # In another domain no digest of the last one can stay: what would be suppressed is stored anew, and is no change either.
-    suppressed = found.suppressed & (prepared.old_layout is None)
+    suppressed = found.suppressed & prepared.keeps_rows
     # Nothing to be seen differs, and yet the digest does: what counts was agreed anew (a column declared volatile).
     code = np.where(loud, classes.CHANGED, classes.REPROCESSED)
     out.codes[rows] = np.where(suppressed, np.where(elsewhere, classes.MOVED, classes.SUPPRESSED), code)
@@ -337,13 +339,13 @@ def _digest_held(
 def _published(
     prepared: Prepared, store: Store, files: dict[str, list[DataFile]], names: list[str], hashes: Halves, partition: npt.NDArray[np.int32]
 ) -> Any:
-    """The published rows of some keys, in the order asked for, from the partitions that the index names."""
-    schema = prepared.layout.row_schema
+    """The published rows of some keys, in the order asked for, from the partitions that the index names: in `prepared.published.schema`."""
+    there_as = prepared.published
     parts, places = [], []
     for code in np.unique(partition):
         here = np.flatnonzero(partition == code)
-        rows = read_rows(store, files.get(names[code], []), schema).combine_chunks()
-        canonical, _ = keys.key_bytes(rows, prepared.key_columns)
+        rows = read_rows(store, files.get(names[code], []), there_as.schema).combine_chunks()
+        canonical, _ = keys.key_bytes(rows, there_as.key_columns)
         there = halves(kernel.blake2b16(canonical))
         order = sort_by_hash(there)
         at = find(there[order], hashes[here])
@@ -352,6 +354,6 @@ def _published(
                                field=names[code], hint="run merestone verify DATASET; restore the file, or roll back")
         parts.append(rows.take(pa.array(order[at])))
         places.append(here)
-    table = pa.concat_tables(parts) if parts else schema.empty_table()
+    table = pa.concat_tables(parts) if parts else there_as.schema.empty_table()
     back = np.argsort(np.concatenate(places)) if places else np.zeros(0, np.int64)
     return table.take(pa.array(back))

@@ -13,10 +13,31 @@ from merestone.source.port import SourceSpec
 
 @dataclass(frozen=True, slots=True)
 class KeyRule:
-    """One or more columns, or a named rule over immutable attributes (`derive`)."""
+    """One or more columns, or a named rule (`derive`) over immutable attributes (`made_from`), whose key is published as column `key`.
+
+    published: the rule as a manifest has it, where rows of that version are delivered: they hold their keys already.
+    """
 
     columns: tuple[str, ...]
     derive: str | None = None
+    made_from: tuple[str, ...] = ()
+    published: dict[str, Any] | None = None
+
+    @classmethod
+    def of_manifest(cls, record: dict[str, Any], *, published: bool) -> KeyRule:
+        """The rule of a published version, for its own rows (`published`) or for a delivery like those that it was made from."""
+        made_from = tuple(each["name"] for each in record.get("from", ()))
+        return cls(tuple(record["columns"]), record["derive"], made_from, dict(record) if published else None)
+
+    @property
+    def delivered(self) -> tuple[str, ...]:
+        """The columns of the delivery that the key is read from."""
+        return self.made_from if self.derive is not None and self.published is None else self.columns
+
+    @property
+    def words(self) -> str:
+        """The rule in words."""
+        return f"{self.derive} of {', '.join(self.made_from)}" if self.derive is not None else ", ".join(self.columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from merestone.contract.registry import read_contract, read_document, refusal
 from merestone.contract.yaml_reader import Path as KeyPath
 from merestone.contract.yaml_reader import path_text
 from merestone.errors import UsageError
+from merestone.identity.derived import COLUMN, RULES
 from merestone.run.publication import CrsRule, FilesRule, GuardRule, KeyRule, PartitionRule, Publication, RejectsRule
 from merestone.source.port import SourceSpec
 
@@ -94,7 +95,7 @@ PUBLICATION: Final = Group(
                 mapping=Group(
                     "a derived key",
                     (
-                        Clause("derive", Text(), "the named rule", required=True),
+                        Clause("derive", Choice(tuple(RULES)), "the named rule", required=True),
                         Clause("from", Columns(), "the immutable attributes it is made from", required=True),
                     ),
                 ),
@@ -269,8 +270,6 @@ NOT_YET: Final = (
     Later(("source", "y"), "CSV with x and y columns"),
     Later(("source", "wkt"), "CSV with WKT"),
     Later(("destination",), "a destination in an object store", _is_url),
-    Later(("key", "derive"), "a derived key"),
-    Later(("key_migration",), "a key migration"),
     Later(("partition", "by"), "partitions by quadkey or h3", _is("quadkey", "h3")),
     Later(("mode",), "the modes append and rebuild", _is("append", "rebuild")),
     Later(("engine",), "the engine spark", _is("spark")),
@@ -377,6 +376,7 @@ def _assemble(path: str, base: Path, values: dict[str, Any], contract: Contract)
         destination=_absolute(values["destination"], base),
         key=_key(path, values.get("key"), contract),
         columns=tuple(values.get("columns", {}).items()),
+        key_migration=_migration(values.get("key_migration"), base),
         partition=_partition(values.get("partition", {})),
         files=FilesRule(**values.get("files", {})),
         crs=CrsRule(**crs),
@@ -406,7 +406,29 @@ def _partition(value: str | dict[str, Any]) -> PartitionRule:
     return PartitionRule(by="none") if value == "none" or isinstance(value, str) else PartitionRule(**value)
 
 
-def _key(path: str, stated: list[str] | None, contract: Contract) -> KeyRule:
+def _migration(value: str | None, base: Path) -> str | None:
+    return value if value is None or value == "renumber" else _absolute(value, base)
+
+
+def _derived(path: str, stated: dict[str, Any], contract: Contract) -> KeyRule:
+    made_from = tuple(stated["from"])
+    if contract.key and contract.key != made_from:
+        raise UsageError(f"publication {path}: key is made from {', '.join(made_from)}, but the contract's is {', '.join(contract.key)}", field="key",
+                         hint="make it from the contract's key, or change one of them")
+    if contract.field(COLUMN) is not None:
+        raise UsageError(f"publication {path}: a derived key is published as column {COLUMN}, and the contract has a field of that name", field="key",
+                         hint="give the field another name in the contract, and map it under `columns`")
+    for name in made_from:
+        field = contract.field(name)
+        if field is not None and not field.compared:
+            raise UsageError(f"publication {path}: {name} is volatile or derived: it cannot identify a feature", field="key.from",
+                             hint="make the key from attributes that never change")
+    return KeyRule((COLUMN,), stated["derive"], made_from)
+
+
+def _key(path: str, stated: list[str] | dict[str, Any] | None, contract: Contract) -> KeyRule:
+    if isinstance(stated, dict):
+        return _derived(path, stated, contract)
     columns = tuple(stated) if stated is not None else contract.key
     if not columns:
         raise UsageError(

@@ -26,7 +26,7 @@ from merestone.geometry import kernel
 from merestone.geometry.form import NULL_KIND
 from merestone.identity import key as keys
 from merestone.identity.digest import digest_batch
-from merestone.normalise.cast import PARTITION_COLUMN, cast_batch
+from merestone.normalise.cast import PARTITION_COLUMN
 from merestone.outcome import SAMPLES, Finding, RowFaults
 from merestone.publish.files import REJECTS_SCHEMA
 from merestone.publish.spool import Spool
@@ -184,7 +184,7 @@ def _numbered(prepared: Prepared) -> Iterator[tuple[int, Any]]:
 
 
 def _look(prepared: Prepared, first_row: int, raw: Any) -> _Row1:
-    batch, faults = cast_batch(raw, prepared.cast)
+    batch, faults = prepared.cast_rows(raw)
     n = batch.num_rows
     canonical, null = keys.key_bytes(batch, prepared.key_columns)
     wkb = batch.column(prepared.geometry)
@@ -275,7 +275,7 @@ def _dropped(prepared: Prepared, with_z: int, with_m: int) -> Finding | None:
 
 
 def _key_findings(prepared: Prepared, null_rows: list[npt.NDArray[np.int64]], repeated: Halves) -> list[Finding | None]:
-    name = ", ".join(prepared.key_columns)
+    name = prepared.key_name
     out: list[Finding | None] = []
     if null_rows:
         out.append(gate_delivery.null_keys(name, np.concatenate(null_rows)))
@@ -293,7 +293,7 @@ def _rows_with(prepared: Prepared, wanted: Halves) -> tuple[Halves, npt.NDArray[
     wanted = wanted[sort_by_hash(wanted)]
     hashes, rows, texts = [], [], []
     for first, raw in _numbered(prepared):
-        batch, _ = cast_batch(raw, prepared.cast)
+        batch, _ = prepared.cast_rows(raw)
         canonical, _ = keys.key_bytes(batch, prepared.key_columns)
         here = halves(kernel.blake2b16(canonical))
         at = np.flatnonzero(find(wanted, here) >= 0)

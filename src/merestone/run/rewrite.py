@@ -22,7 +22,7 @@ from merestone.identity import key as keys
 from merestone.publish.files import Layout, sort_rows, write_partition
 from merestone.publish.spool import Spool
 from merestone.run.engine import run_units
-from merestone.run.prepare import KEY
+from merestone.run.prepare import KEY, PublishedRows
 from merestone.run.process import CODE
 from merestone.storage.port import Store
 
@@ -33,7 +33,7 @@ class Job:
 
     store: Store
     layout: Layout
-    key_columns: tuple[str, ...]
+    published: PublishedRows
     stem: str
     version: int
     run_id: str
@@ -87,10 +87,10 @@ def rewrite(job: Job, plan: Plan, ready: list[Spool], leaving: Halves, *, worker
 
 def _write(job: Job, name: str, arriving: Any, files: list[DataFile], gone: Halves, expected: int) -> list[DataFile]:
     schema = job.layout.row_schema
-    rows = read_rows(job.store, files, schema).combine_chunks()
-    canonical, _ = keys.key_bytes(rows, job.key_columns)
+    rows = read_rows(job.store, files, job.published.schema).combine_chunks()
+    canonical, _ = keys.key_bytes(rows, job.published.key_columns)
     stays = pa.array(find(gone, halves(kernel.blake2b16(canonical))) < 0)
-    rows, key_bytes = rows.filter(stays), canonical.filter(stays)
+    rows, key_bytes = rows.filter(stays).select(schema.names).cast(schema), canonical.filter(stays)
     if arriving is not None:
         rows = pa.concat_tables([rows, arriving.select(schema.names).cast(schema)])
         key_bytes = pa.concat_arrays([key_bytes, arriving.column(KEY).combine_chunks().cast(key_bytes.type)])

@@ -56,7 +56,7 @@ class End:
 class Step:
     """What leads from `start` to `end`.
 
-    key: names of the key columns. columns: what a reader of `end` sees. keys: canonical key bytes of the touched features, ordered.
+    rule: the key rule, as manifests have it. columns: what a reader of `end` sees. keys: canonical key bytes of the touched features, ordered.
     has: bool (n,), which of them exist at the end. after: pyarrow.Table of their rows, in the order of `keys`. partitioning: the scheme of
     the dataset (by, column, target_rows). counts: how many keys each class and label has.
     """
@@ -64,13 +64,18 @@ class Step:
     name: str
     start: End
     end: End
-    key: tuple[str, ...]
+    rule: dict[str, Any]
     columns: Columns
     keys: Any
     has: npt.NDArray[np.bool_]
     after: Any
     partitioning: dict[str, Any]
     counts: dict[str, int]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return tuple(self.rule["columns"])
 
     @property
     def contract(self) -> Contract:
@@ -93,7 +98,7 @@ def of_dataset(dataset: Dataset, from_version: int | None, to_version: int | Non
     target = dataset.version(change.to_version)
     manifest = target.manifest
     start, end = _ends(dataset, change)
-    return Step(manifest.name, start, end, tuple(manifest.key["columns"]), _columns(target), change.table.column("key").combine_chunks(),
+    return Step(manifest.name, start, end, manifest.key, _columns(target), change.table.column("key").combine_chunks(),
                 np.asarray(feed.has(change.table).combine_chunks()).astype(bool), change.after, _scheme(manifest), change.counts())
 
 
@@ -103,7 +108,7 @@ def about(dataset: Dataset, change: Changes) -> dict[str, Any]:
     manifest, columns = target.manifest, _columns(target)
     start, end = _ends(dataset, change)
     return {
-        "format": FORMAT, "name": manifest.name, "from": start.to_json(), "to": end.to_json(), "key": list(manifest.key["columns"]),
+        "format": FORMAT, "name": manifest.name, "from": start.to_json(), "to": end.to_json(), "key": manifest.key,
         "geometry": columns.geometry, "geo": json.loads(columns.schema.metadata[b"geo"]), "partitioning": _scheme(manifest),
     }
 
@@ -138,7 +143,7 @@ def of_file(path: str) -> Step:
         names = table.column("class").to_pylist()
         counts = {name: names.count(name) for name in feed.CLASSES}
         counts |= {name: table.column(name).to_pylist().count(True) for name in ("reversed", "rekeyed")}
-        return Step(doc["name"], start, end, tuple(doc["key"]), Columns(schema, geometry, int(end.contract["crs_epsg"])),
+        return Step(doc["name"], start, end, doc["key"], Columns(schema, geometry, int(end.contract["crs_epsg"])),
                     table.column("key").cast(pa.binary()).combine_chunks(), np.asarray(feed.has(table).combine_chunks()).astype(bool), after,
                     doc["partitioning"], counts)
     except (KeyError, TypeError, ValueError, pa.ArrowException) as fault:
@@ -165,7 +170,7 @@ def _ends(dataset: Dataset, change: Changes) -> tuple[End, End]:
     if change.from_version == 0:
         return End(0, last.contract, str(Sum()), 0), end
     first = dataset.manifest(change.from_version)
-    if tuple(first.key["columns"]) != tuple(last.key["columns"]):
+    if any(first.key.get(each) != last.key.get(each) for each in ("columns", "types")):
         raise UsageError(f"the key changed between version {first.version} and version {last.version}", field="--from",
                          hint="apply from 0, which replays the whole dataset")
     return End(first.version, first.contract, first.set_digest, first.features), end

@@ -12,15 +12,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from merestone.change import classes, guards
 from merestone.change.classes import Before
+from merestone.change.migration import Found, Side, by_content, by_table
 from merestone.change.plan import Plan, plan
 from merestone.dataset.index import look_up
 from merestone.dataset.known import INDEX_SCHEMA, Halves, Known, halves
 from merestone.dataset.partition import Tree, build_tree, leaf_names, place
 from merestone.dataset.record import read_records
 from merestone.errors import InternalError
+from merestone.geometry import kernel
 from merestone.outcome import Finding
 from merestone.report.result import Changed, Counts, PublishResult, most_changed
 from merestone.run import environment
@@ -30,6 +33,7 @@ from merestone.run.late import late_findings
 from merestone.run.log import Labels
 from merestone.run.prepare import extent_of
 from merestone.run.process import Processed, Settled, settle
+from merestone.run.publication import KeyRule
 from merestone.run.state import Run
 
 SAMPLE = 1 << 20  # positions that the kd-tree is drawn from, about
@@ -77,11 +81,14 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     if run.head is not None and len(received.removed):
         removed = look_up(run.store, run.head.manifest.index, known.position[received.removed])
     added = codes == classes.ADDED
-    rekeyed_added, rekeyed_removed = classes.rekeyed(processed.digest[added], halves(removed.column("digest")))
+    rekeyed_added, rekeyed_removed = classes.rekeyed(processed.deciding[added], halves(removed.column("digest")))
+    migrated = _migrated(run, processed, before, codes, removed)
     labels = Labels(settled.reversed, settled.attributes, settled.geometry, np.zeros(len(codes), bool), settled.move, settled.fields)
     labels.rekeyed[added] = rekeyed_added
     counts = _counts(settled, removed.num_rows, int(rekeyed_added.sum()))
     late = late_findings(received.candidates.spool, received.candidates.row, settled.blanks, added, removed, terms.key_columns)
+    if migrated is not None:
+        late += _told(run, migrated, len(known))
     result = _result(run, known, processed, settled, counts, [*findings, *late])
     leaves = np.isin(codes, (classes.CHANGED, classes.MOVED, classes.REPROCESSED, classes.REMOVED))
     stored = np.isin(codes, (classes.ADDED, classes.CHANGED, classes.MOVED, classes.REPROCESSED))
@@ -90,9 +97,36 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     return Verdict(
         settled=settled, placed=placed, names=names, tree=tree, removed=removed, removed_rekeyed=rekeyed_removed, labels=labels, leaves=leaves,
         plan=plan(run.files, names, placed[stored], going), features=len(known) + counts.added - counts.removed, result=result,
-        stops=_guards(run, known, processed, settled, before, counts, removed, names, placed),
-        nothing_to_do=quiet and run.head is not None and not terms.new_contract,
+        stops=_guards(run, known, processed, settled, before, counts, removed, names, placed, migrated),
+        nothing_to_do=quiet and run.head is not None and not terms.new_contract and not terms.rekeyed,
     )
+
+
+def _migrated(
+    run: Run, processed: Processed, before: Before, codes: npt.NDArray[np.int16], removed: Any,
+) -> Found | None:
+    """Which features only got another key; None where no migration is named or it has no effect."""
+    terms, candidates = run.terms, run.delivery.candidates
+    if terms.key_table is None and not terms.rekeyed:
+        return None
+    changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
+    gone = halves(kernel.blake2b16(removed.column("key").combine_chunks().cast(pa.binary())))
+    older = Side(np.concatenate([gone, candidates.hash[changed]]), np.concatenate([halves(removed.column("digest")), before.digest[changed]]))
+    newer = Side(candidates.hash[fresh], processed.deciding[fresh])
+    return by_table(terms.key_table, older, newer) if terms.key_table is not None else by_content(older, newer)
+
+
+def _told(run: Run, migrated: Found, features: int) -> list[Finding]:
+    """What became of the keys, for the report and the record."""
+    again, terms = len(migrated.before), run.terms
+    if not again and not terms.rekeyed:
+        return []
+    other = f", {migrated.edited:,} of them with other content" if migrated.edited else ""
+    was = KeyRule.of_manifest(run.head.manifest.key, published=True).words if run.head is not None and terms.rekeyed else ""
+    rule = f"the key was {was} and is {run.publication.key.words}: " if was else ""
+    return [Finding("schema", terms.key_name, "key_migration", "warning", "keys that last",
+                    f"{rule}{again:,} of {features:,} features were found again under another key{other}", again,
+                    remedy="nothing, if this is meant; `key_migration` has done its work and can be removed from the publication")]
 
 
 def published_before(run: Run, known: Known, slot: npt.NDArray[np.int32]) -> Before:
@@ -183,20 +217,22 @@ def _changed(settled: Settled, unit: str) -> Changed | None:
 
 def _guards(
     run: Run, known: Known, processed: Processed, settled: Settled, before: Before, counts: Counts, removed: Any, names: list[str],
-    placed: npt.NDArray[np.int32],
+    placed: npt.NDArray[np.int32], migrated: Found | None,
 ) -> list[Finding]:
     """Every guard that fires, those that were decided before pass 2 too: one report, one token."""
     if emptied(run, known):
         return emptied(run, known)  # how much that changes is said already
-    rule, features, keyed = run.publication.guard, len(known), ", ".join(run.terms.key_columns)
-    found: list[Finding | None] = [*measured(run, known, rejected=counts.removed - removed.num_rows, extent=processed.extent)]
-    share = (counts.added + counts.changed + counts.removed - counts.rekeyed) / max(features, 1)
+    rule, features, keyed = run.publication.guard, len(known), run.terms.key_name
+    again = int((migrated.before < removed.num_rows).sum()) if migrated is not None else 0
+    found: list[Finding | None] = [*measured(run, known, rejected=counts.removed - removed.num_rows, again=again, extent=processed.extent)]
+    touched = counts.added + counts.changed + counts.removed - counts.rekeyed if migrated is None else migrated.left
+    share = touched / max(features, 1)
     limit = rule.max_changed_fraction
     if run.head is not None and limit is not None and share > limit:
         codes = settled.codes
         changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
         gone = np.concatenate([before.digest[changed], halves(removed.column("digest"))])
-        elsewhere = classes.found_elsewhere(processed.digest[fresh], gone, before.digest[fresh])
+        elsewhere = classes.found_elsewhere(processed.deciding[fresh], gone, before.digest[fresh])
         facts = evidence_of(run.terms, settled, counts, elsewhere, features, keyed)
         found.append(guards.changed_fraction(facts, share=share, limit=limit))
     moved = settled.codes == classes.MOVED
@@ -207,17 +243,18 @@ def _guards(
     return [each for each in found if each is not None]
 
 
-def measured(run: Run, known: Known, *, rejected: int = 0, extent: guards.Box | None = None) -> list[Finding]:
+def measured(run: Run, known: Known, *, rejected: int = 0, again: int = 0, extent: guards.Box | None = None) -> list[Finding]:
     """The guards that keys and measures of pass 1 decide.
 
     Args:
         run: after pass 1.
         known: the last version.
         rejected: features that are removed since their delivered row was rejected.
+        again: features whose key is gone and which were found again under another one, as the publication said they would be.
         extent: of all candidates as they come out; wanted where the delivery's own says nothing (another CRS than the last one's).
     """
     terms, received, rule, features = run.terms, run.delivery, run.publication.guard, len(known)
-    keyed, lost = ", ".join(terms.key_columns), len(received.removed)
+    keyed, lost = terms.key_name, len(received.removed) - again
     found = [guards.null_geometry_fraction(terms.geometry, received.nowhere, received.rows, rule.max_null_geometry_fraction)]
     if run.head is None:
         return [each for each in found if each is not None]
@@ -239,7 +276,7 @@ def measured(run: Run, known: Known, *, rejected: int = 0, extent: guards.Box | 
 
 def emptied(run: Run, known: Known) -> list[Finding]:
     """What an empty delivery over a filled dataset trips; the same before and after the passes, so that one token is a word for all of it."""
-    keyed, received = ", ".join(run.terms.key_columns), run.delivery
+    keyed, received = run.terms.key_name, run.delivery
     gone = guards.emptied(received.rows, len(known), keyed)
     if gone is None or run.head is None:
         return []

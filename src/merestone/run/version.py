@@ -53,7 +53,7 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Verdi
     candidates, settled = received.candidates, verdict.settled
     step("data.before")
     with run.stage("pass 3"):
-        job = Job(run.store, layout, terms.key_columns, stem, version, attempt.run_id, run.files, verdict.names)
+        job = Job(run.store, layout, terms.published, stem, version, attempt.run_id, run.files, verdict.names)
         gone = np.concatenate([candidates.hash[verdict.leaves], received.gone])
         written = rewrite(job, verdict.plan, settled.ready, gone, workers=environment.cores())
     step("data.after")
@@ -62,7 +62,7 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Verdi
         rows = np.flatnonzero(settled.codes < classes.UNCHANGED)
         told = Told(
             rows, key_bytes(candidates.spool, rows), settled.codes, verdict.labels, processed.digest, candidates.source, before, verdict.placed,
-            verdict.names, verdict.removed, verdict.removed_rekeyed, same_domain=terms.old_layout is None, same_rules=terms.short_cut,
+            verdict.names, verdict.removed, verdict.removed_rekeyed, same_domain=terms.keeps_rows, same_rules=terms.short_cut,
         )
         total = Sum(head.manifest.set_digest) if head else Sum()
         changes = write_pieces(run.store, f"_changes/{stem}.parquet", CHANGES_SCHEMA, _followed(run, pieces(told), total), run.folder)

@@ -1,0 +1,60 @@
+r"""Derived keys: named rules that make one text of several attributes which together never change.
+
+    join    the values as text, with / between them; a / or \\ in a value is written \/ or \\, so that no two rows share a text by chance
+    hash    the BLAKE2b digest (16 bytes, 32 hex digits) of the canonical key bytes of the attributes: as long whatever they hold
+
+Rows of which an attribute is null have no key. The rules never change: keys that they made stand in published datasets.
+
+Not here: canonical key bytes (`key`), which rule a dataset has (the publication says).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.geometry import kernel
+from merestone.identity.canonical import plain
+from merestone.identity.key import as_text, key_bytes
+
+COLUMN = "key"
+"""The name under which a derived key is published."""
+_HEX = np.frombuffer("".join(f"{value:02x}" for value in range(256)).encode(), "V2")
+
+
+def derived_key(rule: str, data: Any, columns: Sequence[str]) -> Any:
+    """The key of each row (pyarrow string array, null where an attribute is null).
+
+    Args:
+        rule: a name in `RULES`.
+        data: pyarrow.RecordBatch or Table.
+        columns: the attributes, in the order of the rule.
+
+    Raises:
+        ValueError: an attribute is of a type that cannot be part of a key.
+    """
+    return RULES[rule](data, columns)
+
+
+def _join(data: Any, columns: Sequence[str]) -> Any:
+    parts = []
+    for name in columns:
+        text = as_text(plain(data.column(name)))
+        parts.append(pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), "/", "\\/"))
+    return pc.binary_join_element_wise(*parts, "/")
+
+
+def _hash(data: Any, columns: Sequence[str]) -> Any:
+    canonical, null = key_bytes(data, columns)
+    digests = kernel.blake2b16(canonical)
+    raw = np.frombuffer(digests.buffers()[1], np.uint8)[digests.offset * 16 : (digests.offset + len(digests)) * 16]
+    offsets = pa.py_buffer(np.arange(len(digests) + 1, dtype=np.int32) * 32)
+    text = pa.StringArray.from_buffers(len(digests), offsets, pa.py_buffer(_HEX[raw].tobytes()))
+    return pc.if_else(pa.array(null), pa.scalar(None, pa.string()), text) if null.any() else text
+
+
+RULES: dict[str, Callable[[Any, Sequence[str]], Any]] = {"join": _join, "hash": _hash}
