@@ -71,7 +71,8 @@ def as_void(halves: Halves) -> npt.NDArray[np.void]:
 
 def _single(values: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     distinct, counts = np.unique(values, return_counts=True)
-    return distinct[counts == 1]
+    once: npt.NDArray[np.void] = distinct[counts == 1]
+    return once
 
 
 def _rows(values: npt.NDArray[np.void], wanted: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
