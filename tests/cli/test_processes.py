@@ -189,14 +189,15 @@ def test_a_folder_that_cannot_be_written(which, standing, merestone):
     finally:
         for part in parts:
             part.chmod(mode)
-    assert [each.returncode for each in ended] == [4, 4], ended[0].stderr
-    assert "next: " in ended[0].stderr
-    assert "write permission" in ended[0].stderr
+    said = ended[0].stderr + ended[0].stdout
+    assert "write permission" in said if which != "_runs" else "v2 is current, but the record of its run is not complete" in said
+    assert [each.returncode for each in ended] == [0 if which == "_runs" else 4, 4], said  # the second run cannot complete the record
     error = doc(ended[1])["error"]
     assert error["kind"] == "store"
+    assert str(standing.url) in error["message"] + error["hint"]
     if which != "_runs":
+        assert "next: " in said
         assert live(standing) == before
-        assert str(standing.url) in error["message"] + error["hint"]
     assert merestone("verify", standing.file).code == 0
     assert merestone("publish", standing.file, "--source", standing.second).code == 0
     assert standing.rows()["p3"]["owner"] == "b"
@@ -281,7 +282,7 @@ def test_a_full_disk_below_the_destination(free, standing, merestone, tmp_path):
         assert "free space" in error["hint"] or "ulimit" in error["hint"]
     after = tmp_path / "after"
     assert merestone("verify", after).code == 0
-    if "is published" not in done.stdout and done.returncode == 4:
+    if done.returncode == 4:
         assert {name: (after / name).read_bytes() for name in before} == before
 
 

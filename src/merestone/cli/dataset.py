@@ -145,12 +145,14 @@ def rollback(dataset: str, to: int, reason: str, as_json: bool) -> int:
     Nothing is deleted. Publishing one of the deliveries again that were taken back trips a guard.
     """
     opened = browse.whole(dataset)
-    with edge.tells_current(lambda: browse.current_version(opened.store)):
+    with edge.tells_current(browse.current_version(opened.store), lambda: browse.current_version(opened.store)):
         done = go_back(opened, to=to, reason=reason)
     made = done.committed.manifest
     delta = {name: made.counts.get(name, 0) for name in ("added", "changed", "removed", "moved", "reversed", "rekeyed")}
     value = {"status": "rolled_back", "name": made.name, "version": made.version, "to": to, "reason": reason, "features": made.features,
              "delta": delta, "run_id": made.run_id, "withdrawn": list(done.withdrawn)}
+    for notice in done.notices:
+        edge.note(f"note: {notice}")
     edge.answer(value, words.rolled_back(value, dataset), as_json=as_json)
     return EXIT_DONE
 

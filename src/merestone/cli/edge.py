@@ -86,13 +86,13 @@ def end(command: Callable[[], Any], *, as_json: bool, debug: bool) -> int:
 
 
 @contextmanager
-def tells_current(current: Callable[[], int | None]) -> Iterator[None]:
+def tells_current(before: int | None, current: Callable[[], int | None]) -> Iterator[None]:
     """Make Ctrl-C say the truth about a command that commits: whether a version became current before it was stopped.
 
     Args:
-        current: gives the number of the version that readers see, None where there is none.
+        before: the number of the version that readers see when the command begins, None where there is none.
+        current: gives that of the version that they see now.
     """
-    before = current()
     try:
         yield
     except KeyboardInterrupt:

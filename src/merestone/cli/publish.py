@@ -17,6 +17,7 @@ from merestone.run import check as checking
 from merestone.run import line
 from merestone.run.browse import current_version, publication_at
 from merestone.run.publication_reader import with_source
+from merestone.run.unbegun import on_record
 from merestone.storage.open import open_store
 
 _PUBLICATIONS = (".yaml", ".yml", ".json")
@@ -35,13 +36,15 @@ def publish(file: str, source: str | None, confirm: str | None, run_id: str | No
     FILE is a publication file. The delivery is refused where it breaks its contract (exit 1), and stopped where a guard finds the change
     too large (exit 1, with a token to confirm). The old version stays current until the new one is whole.
     """
-    publication = publication_at(file)
-    if source is not None:
-        publication = with_source(publication, source)
-    if run_id is not None:
-        check_run_id(run_id)
-    store = open_store(publication.destination)
-    with edge.tells_current(lambda: current_version(store)):
+    with on_record(file, dry_run=dry_run):
+        publication = publication_at(file)
+        if source is not None:
+            publication = with_source(publication, source)
+        if run_id is not None:
+            check_run_id(run_id)
+        store = open_store(publication.destination)
+        before = current_version(store)
+    with edge.tells_current(before, lambda: current_version(store)):
         result = line.publish(publication, line.Options(run_id=run_id, confirm=confirm, dry_run=dry_run, shown=file))
     if as_json:
         for notice in result.notices:

@@ -24,7 +24,8 @@ _NAME = re.compile(r"_runs/(?P<run_id>[^/]+)-(?P<attempt>[1-9]\d*)\.json")
 class RunRecord:
     """One attempt. Names are those of the JSON (docs/spec/run-record.schema.json); times are UTC, ISO 8601 with Z.
 
-    `version` is what readers see when the attempt ends, `parent_version` what they saw when it began; both None before the first version.
+    `version` is what readers see when the attempt ends, `parent_version` what they saw when it began; both None before the first version and
+    where the attempt could not begin.
     `delivery` holds `rows` and `set_digest`, `stages` seconds per stage, `predicted` what the plan said (files, rows, bytes).
     `error` is the error object of an attempt that failed; `written_up_by` the run that wrote this record for a dead one.
     """

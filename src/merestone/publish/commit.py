@@ -21,10 +21,10 @@ from merestone.dataset.current import POINTER, Current, Pointer, chain, current,
 from merestone.dataset.manifest import Manifest, ObjectRef, sha256
 from merestone.dataset.record import RunRecord
 from merestone.errors import ConflictError, CorruptError, InternalError, StoreError, UnknownOutcomeError
-from merestone.publish.records import Intent, check_run_id, next_attempt, write_record
+from merestone.publish.records import Intent, check_run_id, intents, next_attempt, write_record
 from merestone.storage.port import Hold, LostReplyError, Store
 
-__all__ = ["Attempt", "Committed", "Current", "Step", "begin", "current", "no_step"]
+__all__ = ["Attempt", "Committed", "Current", "Step", "begin", "begun", "current", "no_step"]
 
 Step = Callable[[str], None]
 _TRIES = 3
@@ -173,6 +173,11 @@ def begin(
             running.leave()
             raise
         return running
+
+
+def begun(store: Store, nonce: str) -> Attempt | None:
+    """The attempt that this process has begun and then lost hold of, interrupted before it knew: its intent alone stands."""
+    return next((Attempt(store, each) for each in intents(store) if each.nonce == nonce), None)
 
 
 def _still_there(store: Store, expected: Current | None) -> None:

@@ -28,11 +28,12 @@ from merestone.storage.port import Store
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """What a roll-back committed. `withdrawn` are the delivery digests that it added to the list."""
+    """What a roll-back committed. `withdrawn` are the delivery digests that it added to the list, `notices` what a person should know."""
 
     committed: Committed
     to_version: int
     withdrawn: tuple[str, ...]
+    notices: tuple[str, ...] = ()
 
 
 def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str, lineage: dict[str, Any] | None = None) -> RolledBack:

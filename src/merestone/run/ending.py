@@ -14,10 +14,12 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from merestone.change import guards
+from merestone.dataset.manifest import ObjectRef
 from merestone.dataset.record import RunRecord, Status, read_records
-from merestone.errors import InternalError, MerestoneError, StoreError, UsageError
+from merestone.errors import InternalError, MerestoneError, UsageError
 from merestone.lineage.store import SealedRun
 from merestone.outcome import Finding
+from merestone.publish.commit import Attempt, begun
 from merestone.publish.files import write_table
 from merestone.publish.records import version_of
 from merestone.report.result import PublishResult
@@ -59,24 +61,22 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
 
 
 def finish(run: Run, result: PublishResult, lineage: SealedRun | None = None) -> PublishResult:
-    """Write the run record, last of all; where rows were rejected, their file and their lineage go before it."""
+    """Write the run record, last of all; where rows were rejected and nothing is published, their file and their lineage go before it."""
     result = replace(result, seconds=time.perf_counter() - run.clock, run_id=run.run_id)
     if result.status == "published" and run.parent_version == result.version:
         result = replace(result, status="unchanged")
     attempt = run.attempt
     if attempt is None:
         return result
-    found = [each for each in run.rejects if each.num_rows]
-    rejects = None
-    if found:
-        rejects = write_table(run.store, f"_runs/{attempt.run_id}-{attempt.number}.rejects.parquet", pa.concat_tables(found)).to_json()
+    rejects = keep_rejects(run)
+    if rejects is not None:
         lineage = lineage or seal(run)
     status: Status
     if result.status == "planned":
         raise InternalError("a dry run leaves no record")
     status = result.status
     terms = run.prepared
-    attempt.finish(RunRecord(
+    notices = close(attempt, result.version if status == "published" else None, RunRecord(
         run_id=attempt.run_id, attempt=attempt.number, status=status, name=run.publication.name, started_utc=environment.stamp(run.started),
         ended_utc=environment.stamp(environment.now()), parent_version=run.parent_version, version=result.version, refused_by=result.refused_by,
         settings=run.publication.to_json(), source=terms.source_record() if terms else {},
@@ -84,10 +84,45 @@ def finish(run: Run, result: PublishResult, lineage: SealedRun | None = None) ->
         contract_version=str(terms.contract.contract_version) if terms else None, contract_sha256=terms.contract.digest if terms else None,
         counts=fates(result), delta=result.delta.to_json(), findings=[each.to_json() for each in result.findings],
         guards=[each.to_json() for each in result.findings if each.surface == "guard"], confirmations=run.confirmations, stages=run.stages,
-        bytes_written=result.bytes_written, files_written=result.files_written, lineage=lineage.to_json() if lineage else None, rejects=rejects,
-        tool=environment.tools(),
+        bytes_written=result.bytes_written, files_written=result.files_written, lineage=lineage.to_json() if lineage else None,
+        rejects=rejects.to_json() if rejects else None, tool=environment.tools(),
     ))
-    return result
+    return replace(result, notices=(*result.notices, *notices))
+
+
+def keep_rejects(run: Run) -> ObjectRef | None:
+    """Write the rejected rows of a run beside its record, once; None where there are none.
+
+    A version's rejects are written before it is committed: the evidence must not hang on what may fail afterwards.
+    """
+    found = [each for each in run.rejects if each.num_rows]
+    if run.rejects_file is None and found and run.attempt is not None:
+        name = f"_runs/{run.attempt.run_id}-{run.attempt.number}.rejects.parquet"
+        run.rejects_file = write_table(run.store, name, pa.concat_tables(found))
+    return run.rejects_file
+
+
+def close(attempt: Attempt, made: int | None, record: RunRecord) -> tuple[str, ...]:
+    """Write an attempt's record.
+
+    Args:
+        attempt: the attempt, which ends with this.
+        made: the version that it has made current, None where it has made none.
+        record: how it ended.
+
+    Returns:
+        What is to be told where the version is current and only its record is not there: the next run writes it up from the manifest.
+
+    Raises:
+        MerestoneError: the record cannot be written, and nothing was made current.
+    """
+    try:
+        attempt.finish(record)
+    except MerestoneError as fault:
+        if made is None:
+            raise
+        return (f"v{made} is current, but the record of its run is not complete: {fault.message}; the next publish completes it",)
+    return ()
 
 
 def _delivered(run: Run) -> dict[str, Any]:
@@ -111,9 +146,7 @@ def seal(run: Run) -> SealedRun | None:
 def failed(run: Run, fault: BaseException) -> None:
     """Leave a record of an attempt that failed; where even that cannot be written, the first fault stays the one to tell.
 
-    Raises:
-        StoreError: the fault came after the version had become current. Nothing is on record as failed then: the next run writes up that it
-            was published.
+    Where the fault came after the version had become current, nothing is on record as failed: the next run writes up that it was published.
     """
     error: dict[str, Any] = {"kind": "internal", "message": repr(fault), "field": None, "hint": "please report this, with the run record"}
     if isinstance(fault, KeyboardInterrupt):
@@ -121,22 +154,17 @@ def failed(run: Run, fault: BaseException) -> None:
     if isinstance(fault, MerestoneError):
         error = dict(fault.to_json())
     try:
+        run.attempt = run.attempt or begun(run.store, run.nonce)
         if run.attempt is None:
             begin_attempt(run, None, own_id=not (isinstance(fault, UsageError) and fault.field == "--run-id"))
         if run.attempt is None:
             return  # a dry run
-        made = version_of(run.store, run.attempt.intent)
-        if made is None:
+        if version_of(run.store, run.attempt.intent) is None:
             run.attempt.finish(RunRecord(
                 run_id=run.attempt.run_id, attempt=run.attempt.number, status="failed", name=run.publication.name,
                 started_utc=environment.stamp(run.started), ended_utc=environment.stamp(environment.now()), parent_version=run.parent_version,
                 version=run.parent_version, error=error, delivery=_delivered(run), settings=run.publication.to_json(), stages=run.stages,
                 tool=environment.tools(),
             ))
-            return
     except MerestoneError as second:
         fault.add_note(f"no run record could be written: {second.message}")
-        return
-    if isinstance(fault, StoreError):
-        raise StoreError(f"v{made.version} is published, but its run could not be closed: {fault.message}", field=fault.field,
-                         hint=f"{fault.hint}; the next publish completes the record") from fault

@@ -5,6 +5,8 @@ Not here: what a roll-back commits (`publish.rollback`).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from merestone.dataset.record import RunRecord
 from merestone.dataset.version import Dataset
 from merestone.errors import MerestoneError, UnknownOutcomeError, UsageError
@@ -12,6 +14,7 @@ from merestone.publish.commit import Attempt, begin
 from merestone.publish.records import version_of, write_up_abandoned
 from merestone.publish.rollback import RolledBack, rollback
 from merestone.run import environment
+from merestone.run.ending import close
 from merestone.run.state import derive_run_id
 
 
@@ -40,7 +43,7 @@ def go_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
     try:
         done = rollback(attempt, head, to=to, reason=reason.strip(), now=environment.stamp(started))
         made = done.committed.manifest
-        attempt.finish(RunRecord(
+        notices = close(attempt, made.version, RunRecord(
             run_id=attempt.run_id, attempt=attempt.number, status="rolled_back", name=made.name, started_utc=environment.stamp(started),
             ended_utc=environment.stamp(environment.now()), parent_version=head.manifest.version, version=made.version,
             contract_version=made.contract_version, contract_sha256=made.contract_sha256, counts=made.counts,
@@ -55,7 +58,7 @@ def go_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
         raise
     finally:
         attempt.leave()
-    return done
+    return replace(done, notices=notices)
 
 
 def _record_failure(attempt: Attempt, name: str, version: int, started: str, fault: BaseException) -> None:

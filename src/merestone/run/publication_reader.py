@@ -316,6 +316,19 @@ def with_source(publication: Publication, path: str) -> Publication:
     return replace(publication, source=replace(publication.source, path=_absolute(path, Path.cwd())))
 
 
+def place_of(path: str) -> tuple[str, str] | None:
+    """Name and destination of a publication file that may be broken elsewhere; None where it does not tell a destination on disk."""
+    try:
+        tree = read_document(path, what="publication").tree
+    except UsageError:
+        return None
+    stated, name = tree.get("destination"), tree.get("name")
+    if not isinstance(stated, str) or not stated.strip() or _is_url(stated) or "\0" in stated:
+        return None
+    fallback = Path(path).stem.removesuffix(".publication")
+    return (name if isinstance(name, str) and name.strip() else fallback), _absolute(stated, Path(path).absolute().parent)
+
+
 def _read(path: str, contract: Contract | None) -> tuple[Publication, Contract]:
     document = read_document(path, what="publication")
     report = Report(document)

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any
 
 from merestone.dataset.current import Current
-from merestone.dataset.manifest import DataFile
+from merestone.dataset.manifest import DataFile, ObjectRef
 from merestone.dataset.record import read_records
 from merestone.errors import InternalError, UsageError
 from merestone.lineage.collector import LineageCollector
@@ -59,6 +59,7 @@ class Run:
     collector: LineageCollector = field(default_factory=LineageCollector)
     plan: list[str] = field(default_factory=list)
     rejects: list[Any] = field(default_factory=list)
+    rejects_file: ObjectRef | None = None
     confirmations: list[dict[str, Any]] = field(default_factory=list)
     prepared: Prepared | None = None
     received: Received | None = None

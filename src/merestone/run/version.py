@@ -27,7 +27,7 @@ from merestone.outcome import PASS, WARN, Steps
 from merestone.publish.files import Layout, write_pieces, write_table
 from merestone.report.result import PublishResult
 from merestone.run import environment
-from merestone.run.ending import fates, seal
+from merestone.run.ending import fates, keep_rejects, seal
 from merestone.run.late import key_bytes
 from merestone.run.log import PIECE, Told, pieces
 from merestone.run.process import Processed
@@ -72,6 +72,7 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Verdi
         findings = write_table(run.store, f"_findings/{stem}.parquet", pa.concat_tables(found)) if found else None
         step("lineage.before")
         lineage = seal(run)
+        keep_rejects(run)
         step("lineage.after")
         files = tuple(sorted([*verdict.plan.carried, *written], key=lambda each: each.path))
         held = sum(each.rows for each in files)
