@@ -60,7 +60,7 @@ class UsageError(MerestoneError):
 
 
 class SourceError(MerestoneError):
-    """The delivery cannot be read: missing, truncated, wrong layer, undecodable text."""
+    """The delivery cannot be read: missing, truncated, wrong layer."""
 
     kind = "source"
     exit_code = 3

@@ -11,7 +11,6 @@ import pytest
 from shapely import Point, from_wkb
 
 from estate import geoparquet, save
-from merestone.errors import SourceError
 
 CASES = Path(__file__).parent
 KEY = {"name": "pid", "type": "string", "nullable": False}
@@ -101,10 +100,12 @@ def test_s04_the_code_page_is_a_lie(estate):
 def test_s04_bytes_that_are_no_text(estate):
     product = s04(estate)
     before = product.rows()
-    with pytest.raises(SourceError, match="field name, record 2: byte 0x81 0x8D not valid in UTF-8"):
-        product.publish(CASES / "S04/bad_bytes.shp")
+    night = product.publish(CASES / "S04/bad_bytes.shp")
+    assert (night.status, night.result.refused_by, night.rules("error")) == ("refused", "contract", {("name", "encoding")})
+    assert "name: record 2: byte 0x81 0x8D not valid in UTF-8" in night.said
+    assert night.doc["findings"][0]["features"] == [{"id": None, "row": 2, "x": None, "y": None}]
     assert (product.version, product.rows()) == (1, before)
-    assert product.records()[-1]["status"] == "failed"
+    assert product.records()[-1]["status"] == "refused"
 
 
 # --- S06 -------------------------------------------------------------------------------------------------------------------------------

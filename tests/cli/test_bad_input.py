@@ -119,7 +119,26 @@ def a_text(folder):
     return path
 
 
+def bytes_of_no_text(folder):
+    path = save(rows(), folder / "bad.shp")
+    table = bytearray(path.with_suffix(".dbf").read_bytes())
+    start, length = int.from_bytes(table[8:10], "little"), int.from_bytes(table[10:12], "little")
+    table[start + 4 * length + 1] = 0xFF
+    path.with_suffix(".dbf").write_bytes(table)
+    path.with_suffix(".cpg").write_text("UTF-8")
+    return path
+
+
+def a_number_that_is_none(folder):
+    path = save([{**each, "rank": 7777} for each in rows()], folder / "bad.shp")
+    table = path.with_suffix(".dbf").read_bytes()
+    at = table.rindex(b"7777")
+    path.with_suffix(".dbf").write_bytes(table[:at] + b"7-77" + table[at + 4:])
+    return path
+
+
 @pytest.mark.parametrize(("what", "code", "named", "record"), [
+    (bytes_of_no_text, 1, "pid: record 5: byte 0xFF", "refused"), (a_number_that_is_none, 1, "rank: record 40: '7-77' is", "refused"),
     (missing, 3, "nowhere.gpkg", "failed"), (a_folder, 3, "bad.gpkg", "failed"), (several_layers, 3, "roads", "failed"),
     (without_key, 1, "pid", "refused"), (null_key, 1, "schema.key_null", "refused"), (duplicate_key, 1, "p4", "refused"),
     (without_crs, 1, "crs.crs_missing", "refused"), (another_spheroid, 1, "crs.crs_mismatch", "refused"),
@@ -127,8 +146,11 @@ def a_text(folder):
 ], ids=lambda each: getattr(each, "__name__", None))
 def test_a_bad_delivery(what, code, named, record, standing, merestone, tmp_path):
     named = named.rpartition(".")[2] if code == 1 else named
-    doc = fails(standing, merestone, [standing.file, "--source", what(tmp_path)], code, named, record=record)
+    source = what(tmp_path)
+    doc = fails(standing, merestone, [standing.file, "--source", source], code, named, record=record)
     assert code != 1 or doc["refused_by"] == "contract"
+    checked = merestone("check", standing.file, "--source", source)
+    assert (checked.code, named in checked.said) == (code, True)
 
 
 def test_a_key_of_floats(estate, merestone, tmp_path):
@@ -428,7 +450,7 @@ def test_a_roll_back_whose_record_cannot_be_written_is_done_and_says_so(as_json,
     assert "v3 is current, but the record of its run is not complete" in ended.err
     assert not as_json or ended.doc["status"] == "rolled_back"
     merestone("publish", published.file)
-    assert [each["status"] for each in published.records() if each["version"] == 3][0] == "rolled_back"
+    assert next(each["status"] for each in published.records() if each["version"] == 3) == "rolled_back"
 
 
 def test_rejected_rows_are_kept_even_where_the_record_of_their_run_is_not(standing, merestone, monkeypatch, tmp_path):

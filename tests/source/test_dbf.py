@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 import struct
 from datetime import date
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from merestone.errors import SourceError
 from merestone.source.columns import decoded
 from merestone.source.open import open_source
-from merestone.source.port import SourceSpec
+from merestone.source.port import SourceSpec, UnreadableValueError
 
 CASES = Path(__file__).parents[1] / "cases"
 FIELDS = [("name", "C", 10, 0), ("flag", "L", 1, 0), ("big", "N", 20, 0), ("num", "N", 12, 2), ("day", "D", 8, 0)]
@@ -73,8 +74,9 @@ def test_a_cell_that_is_no_number_names_field_and_record(tmp_path):
 
 
 def test_a_day_that_is_none_names_field_and_record(tmp_path):
-    with pytest.raises(SourceError, match="field d, record 1: '2021-02-30' is not a date"):
+    with pytest.raises(UnreadableValueError, match="field d, record 1: '2021-02-30' is not a date") as fault:
         read(dbf(tmp_path / "a.dbf", [("d", "D", 8, 0)], [(False, (b"20210230",))]))
+    assert (fault.value.finding.field, fault.value.finding.rule, fault.value.finding.features[0].row) == ("d", "type", 1)
 
 
 def test_memo_fields_are_refused_by_name(tmp_path):
@@ -150,6 +152,9 @@ def test_bytes_of_no_encoding_are_named():
     with pytest.raises(SourceError, match="field name, record 2: byte 0x81 0x8D not valid in UTF-8") as fault:
         read(CASES / "S04/bad_bytes.shp")
     assert "bad_bytes" in fault.value.message
+    again = copy.copy(fault.value)  # by way of what pickle uses
+    assert (again.message, again.hint, again.finding) == (fault.value.message, fault.value.hint, fault.value.finding)
+    assert (again.finding.surface, again.finding.rule, again.finding.field) == ("schema", "encoding", "name")
 
 
 def test_neither_utf_8_nor_cp1252_asks_for_the_encoding(tmp_path):

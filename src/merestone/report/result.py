@@ -64,8 +64,8 @@ class PublishResult:
 
     The first block is the JSON of spec/publication.md. The second is for a person: `file` is the publication file as it was typed,
     `current` the version that readers saw when the run began (None before the first), `refreshed` how many features came in other bytes
-    with the same content, `notices` settings that are not yet in effect and a record that is not complete, `expires` until when the token holds, `rebuild` files and bytes
-    of a full rebuild (a dry run).
+    with the same content, `notices` settings that are not yet in effect and a record that is not complete, `expires` until when the token
+    holds, `rebuild` files and bytes of a full rebuild (a dry run).
     """
 
     name: str

@@ -23,7 +23,7 @@ from merestone.run.prepare import Prepared, prepare
 from merestone.run.process import process
 from merestone.run.publication import KeyRule, PartitionRule, Publication
 from merestone.run.receive import Received, receive
-from merestone.source.port import SourceSpec
+from merestone.source.port import SourceSpec, UnreadableValueError
 
 
 def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publication:
@@ -62,13 +62,17 @@ def check(publication: Publication, *, delivery: str, contract: str) -> CheckRes
     if not prepared.unreadable:
         with environment.scratch() as folder:
             workers = environment.cores()
-            received = receive(prepared, Known.nothing(), folder, workers=workers)
-            findings += [*received.findings, *_service(prepared, received, started)]
-            size = len(received.candidates)
-            before = Before(np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.uint64), np.full(size, -1, np.int32))
-            processed = process(prepared, received.candidates, before, folder, workers=workers, events=lambda *_: None)
-            findings += [*received.tally.findings(), *processed.tally.findings()]
-            rows, refused = received.rows, int(processed.rejected.sum())
+            try:
+                received = receive(prepared, Known.nothing(), folder, workers=workers)
+            except UnreadableValueError as fault:
+                findings.append(fault.finding)
+            else:
+                findings += [*received.findings, *_service(prepared, received, started)]
+                size = len(received.candidates)
+                before = Before(np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.uint64), np.full(size, -1, np.int32))
+                processed = process(prepared, received.candidates, before, folder, workers=workers, events=lambda *_: None)
+                findings += [*received.tally.findings(), *processed.tally.findings()]
+                rows, refused = received.rows, int(processed.rejected.sum())
     breach = any(each.severity == "error" and not each.per_row for each in findings)
     fails = breach or refused > publication.rejects.max_fraction * rows
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))

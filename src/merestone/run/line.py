@@ -25,6 +25,7 @@ from merestone.run.receive import receive
 from merestone.run.state import Options, Run, begin_attempt
 from merestone.run.verdict import confirmed, judge, planned, published_before
 from merestone.run.version import write_version
+from merestone.source.port import UnreadableValueError
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
 
@@ -73,8 +74,11 @@ def _publish(run: Run) -> PublishResult:
     with run.stage("index"):
         known = load(run.store, run.head.manifest.index, terms.partitions) if run.head else Known.nothing()
 
-    with run.stage("pass 1"):
-        received = run.received = receive(terms, known, run.folder, workers=workers)
+    try:
+        with run.stage("pass 1"):
+            received = run.received = receive(terms, known, run.folder, workers=workers)
+    except UnreadableValueError as fault:
+        return refuse(run, [*findings, fault.finding], "contract")
     findings += [*received.findings, *_service(run)]
     begin_attempt(run, received.set_digest)
     run.rejects += received.rejects

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.errors import SourceError
+from merestone.source.port import UnreadableValueError
 
 JSON_TEXT = {b"merestone:content": b"json"}  # field metadata: each value is one JSON text (objects, mixed arrays, mixed types)
 DATETIME_TEXT = {b"merestone:content": b"datetime"}  # field metadata: each value is an ISO 8601 date and time, with or without a zone
@@ -119,16 +120,15 @@ def decoded(raw: Any, codec: str, *, path: str, name: str, first_row: int) -> An
     )
 
 
-def undecodable(fault: UnicodeDecodeError, value: bytes, codec: str, *, path: str, name: str, row: int) -> SourceError:
+def undecodable(fault: UnicodeDecodeError, value: bytes, codec: str, *, path: str, name: str, row: int) -> UnreadableValueError:
     """The error for bytes that an encoding does not know."""
     end = fault.start + 1
     while end < min(len(value), fault.start + 8) and value[end] >= 0x80:  # the whole run of odd bytes helps more than the first
         end += 1
     shown = " ".join(f"0x{byte:02X}" for byte in value[fault.start : end])
-    return SourceError(
-        f"{path}: field {name}, record {row}: byte {shown} not valid in {codec.upper()}",
-        field=name,
-        hint="export it again as UTF-8, or state the true encoding in source.encoding",
+    return UnreadableValueError(
+        path, name, row, rule="encoding", expected=f"text in {codec.upper()}", observed=f"byte {shown} not valid in {codec.upper()}",
+        remedy="have it exported again as UTF-8, or state the true encoding in source.encoding",
     )
 
 

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from merestone.errors import SourceError
 from merestone.outcome import Finding
 from merestone.source.columns import decoded, nfc_names, undecodable
+from merestone.source.port import UnreadableValueError
 
 _SCAN_ROWS = 65_536
 # Byte 29 of the header. 0x57 ("current ANSI code page" of whatever machine wrote it) declares nothing and is not in the list.
@@ -225,10 +226,9 @@ def _parsed(text: Any, each: DbfField, table: DbfTable, rows: npt.NDArray[np.int
             try:
                 parse(pa.array([value.as_py()], pa.string()))
             except pa.ArrowInvalid:
-                raise SourceError(
-                    f"{table.path}: field {each.name}, record {row + 1}: {value.as_py()!r} is not {wanted}",
-                    field=each.name,
-                    hint="repair the value in the export",
+                raise UnreadableValueError(
+                    table.path, each.name, row + 1, rule="type", expected=wanted, observed=f"{value.as_py()!r} is not {wanted}",
+                    remedy="have the value repaired in the export",
                 ) from None
         raise
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from merestone.outcome import Finding
+from merestone.errors import SourceError
+from merestone.outcome import Finding, Sample
 
 BATCH_ROWS = 65_536
 
@@ -70,6 +71,30 @@ class Delivery:
     findings: tuple[Finding, ...] = ()
 
 
+class UnreadableValueError(SourceError):
+    """One value of a file that can be read otherwise: the delivery is at fault, so a contract may refuse it, with this finding.
+
+    Args:
+        path: the file, for the message.
+        name: the column as delivered.
+        row: the number of the record in the file, from 1.
+        rule: `encoding` (bytes that are no text in the encoding) or `type` (text that is no value of the column's type).
+        expected: what the value should be.
+        observed: what is the matter with it.
+        remedy: the next step.
+    """
+
+    def __init__(self, path: str, name: str, row: int, rule: str, expected: str, observed: str, remedy: str) -> None:
+        super().__init__(f"{path}: field {name}, record {row}: {observed}", field=name, hint=remedy)
+        self.finding = Finding("schema", name, rule, "error", expected, f"record {row}: {observed}; the file was read no further", 1,
+                               (Sample(None, row),), remedy=remedy)
+        self._given = (path, name, row, rule, expected, observed, remedy)
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        """Survive the way back from a worker process."""
+        return type(self), self._given
+
+
 class Source(Protocol):
     """A delivery that can be read more than once; rows keep their order, counted from 1 across batches."""
 
@@ -82,7 +107,8 @@ class Source(Protocol):
         """The rows as pyarrow.RecordBatch of `delivery.schema`.
 
         Raises:
-            SourceError: the file breaks off, or text cannot be decoded; names file, field, record and bytes where they are known.
+            SourceError: the file breaks off.
+            UnreadableValueError: text cannot be decoded, or is no value of its column; names file, field, record and bytes.
         """
         ...
 
