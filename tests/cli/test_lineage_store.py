@@ -1,6 +1,7 @@
 """`lineage ingest` and `lineage retain`."""
 
 import json
+from datetime import UTC, datetime
 
 EVENT = {"run_id": "f1", "sequence": 1, "event_time_utc": "2024-05-01T10:00:00Z", "stage": "validate", "event_type": "VALIDATE", "feature_id": "p1",
          "source_crs": "EPSG:25832", "target_crs": "EPSG:25832", "outcome": "PASS"}
@@ -40,3 +41,26 @@ def test_nobody_tells_again_what_a_published_run_told(published, merestone, tmp_
     after = merestone("lineage", "summary", published.file, "--json").doc
     assert after["total_events"] == before["total_events"] + 1
     assert merestone("verify", published.file).code == 0
+
+
+def test_lineage_expires_after_a_dry_run_and_a_hold_stops_it(published, merestone, monkeypatch):
+    terms = ("--window", "P1Y", "--basis", "one year")
+    assert "nothing expires" in merestone("lineage", "retain", published.file, *terms).out
+    monkeypatch.setattr("merestone.run.environment.now", lambda: datetime(2100, 1, 1, tzinfo=UTC))
+    placed = merestone("lineage", "retain", published.file, "--hold", "all", "--reason", "case 7").out
+    number = placed.split()[1]
+    assert f"kept by hold {number}" in merestone("lineage", "retain", published.file, *terms).out
+    assert merestone("lineage", "retain", published.file, "--hold", "all").code == 2
+    assert "is released" in merestone("lineage", "retain", published.file, "--release", number, "--reason", "closed").out
+    said = merestone("lineage", "retain", published.file, *terms).out
+    token = said.partition("--confirm ")[2].strip()
+    assert "live features carried on to the baseline" in said
+    assert merestone("lineage", "retain", published.file, *terms, "--confirm", "0").code == 2
+    ended = merestone("lineage", "retain", published.file, *terms, "--confirm", token)
+    assert ended.code == 0
+    assert "expired" in ended.out
+    assert "expired" in merestone("lineage", "summary", published.file).out
+    assert "expired on 2100-01-01" in merestone("lineage", "runs", published.file).out
+    assert merestone("verify", published.file).code == 0
+    assert merestone("lineage", "check-complete", published.file).code == 0
+    assert merestone("lineage", "retain", published.file).code == 2

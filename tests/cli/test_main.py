@@ -41,6 +41,7 @@ FIXED = {
     "lineage scorecard": {"--html", "--junit", "--json"},
     "lineage check-complete": {"--json"},
     "lineage ingest": {"--json"},
+    "lineage retain": {"--json"},
     "lineage openlineage": {"--json"},
     "lineage prov": {"--json"},
 }
@@ -48,7 +49,6 @@ LATER_NAMES = {
     "reclaim", "drift", "resort", "export", "diagnose", "audit", "serve", "contract export", "contract docs",
     "contract diff",
     "contract infer", "contract import", "contract publish", "contract list", "contract pin", "contract notices", "contract deprecate",
-    "lineage retain",
 }
 
 

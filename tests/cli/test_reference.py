@@ -47,7 +47,8 @@ def test_every_command_prints_the_names_that_are_documented(published, merestone
         "lineage why": [file, "p1"], "lineage iso19115": [file],
         "lineage scorecard": [file], "lineage history": [file, "p1"], "lineage rejects": [file], "lineage runs": [file],
         "lineage query": [file], "lineage check-complete": [file],
-        "lineage ingest": [file, tmp_path / "events.ndjson"], "lineage openlineage": [file], "lineage prov": [file],
+        "lineage ingest": [file, tmp_path / "events.ndjson"], "lineage retain": [file, "--window", "P6Y", "--basis", "b"],
+        "lineage openlineage": [file], "lineage prov": [file],
         "lineage prove": [file, "p1"], "lineage evidence": [file, "--out", tmp_path / "evidence.zip"],
         "lineage validate-schema": [tmp_path / "schema.yaml"], "lineage check-partitions": ["--root", root],
     }

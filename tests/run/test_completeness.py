@@ -95,13 +95,13 @@ def test_what_is_missing_is_named(nights, monkeypatch, tmp_path, version, condit
 
 
 def test_what_no_change_log_holds_resolves_to_no_run(nights, monkeypatch):
-    real = completeness._log
+    real = completeness.log_of
 
     def log(store, manifest):
         table = real(store, manifest)
         return table.slice(1) if manifest.version == 1 else table
 
-    monkeypatch.setattr(completeness, "_log", log)
+    monkeypatch.setattr(completeness, "log_of", log)
     found = check_version(nights.dataset, None, now=NOW)
     assert ("unresolved", ("p0",)) in rules(found)
 

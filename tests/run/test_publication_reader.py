@@ -9,7 +9,7 @@ import pytest
 
 from merestone.contract.draft import Note, PublicationFacts, draft_publication
 from merestone.errors import UsageError
-from merestone.run.publication import CrsRule, FilesRule, GuardRule, KeyRule, PartitionRule, Publication, RejectsRule
+from merestone.run.publication import CrsRule, FilesRule, GuardRule, KeyRule, LineageRetention, PartitionRule, Publication, RejectsRule
 from merestone.run.publication_reader import (
     NOT_IN_EFFECT,
     NOT_YET,
@@ -94,9 +94,10 @@ def test_the_file_of_the_specification_is_read(folder):
         guard=GuardRule(0.2),
         rejects=RejectsRule(0.0, "hold"),
         audit_tag="nightly",
+        lineage_retention=LineageRetention("P6Y", "..."),
         notices=publication.notices,
     )
-    assert [notice.split(" is ")[0] for notice in publication.notices] == ["retention", "lineage.retention"]
+    assert [notice.split(" is ")[0] for notice in publication.notices] == ["retention"]
 
 
 def test_the_defaults(folder):

@@ -18,9 +18,6 @@ from merestone.report.text import plural, visible
 from merestone.run import browse
 from merestone.storage.open import open_store
 
-LATER = {
-    "retain": "",
-}
 COMMANDS = {
     "scorecard": Lazy("merestone.cli.lineage_ask", "scorecard", "Score runs against thresholds: exit 1 where one breaks them, which gates a merge."),
     "history": Lazy("merestone.cli.lineage_ask", "history", "Show every event of one feature, over all runs, oldest run first."),
@@ -31,6 +28,8 @@ COMMANDS = {
                            "Check that lineage tells the whole story of a version: exit 1 with the missing ids where it does not."),
     "ingest": Lazy("merestone.cli.lineage_store", "ingest",
                    "Take in events of other tools: .ndjson, .jsonl, .parquet or .arrow, or a rejection log through a mapping."),
+    "retain": Lazy("merestone.cli.lineage_store", "retain",
+                   "Let lineage expire that is older than its window: tells first, and deletes with the token that it gave."),
     "iso19115": Lazy("merestone.cli.lineage_out", "iso19115_record", "Write the lineage of a version or a run as an ISO 19115 metadata record."),
     "openlineage": Lazy("merestone.cli.lineage_out", "openlineage", "Tell a run as OpenLineage events: START, then COMPLETE or FAIL."),
     "prov": Lazy("merestone.cli.lineage_out", "prov", "Tell a run as W3C PROV, in its JSON form."),
@@ -41,7 +40,7 @@ COMMANDS = {
 }
 
 
-@click.group(cls=Family, lazy=COMMANDS, later=LATER)
+@click.group(cls=Family, lazy=COMMANDS)
 def lineage() -> None:
     """Ask what happened to a run's features, and why."""
 

@@ -6,12 +6,14 @@ Not here: how they do it (`run.ingest`, `run.retain`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import click
 
 from merestone.cli import edge, lineage_words, options
-from merestone.errors import EXIT_DONE, EXIT_REFUSED
+from merestone.errors import EXIT_DONE, EXIT_REFUSED, UsageError
 from merestone.run import ingest as ingesting
+from merestone.run import retain as retaining
 
 
 @click.command()
@@ -34,3 +36,34 @@ def ingest(dataset: str, file: str, mapping: str | None, plan: str | None, as_js
     }
     edge.answer(value, lineage_words.ingested(value, file), as_json=as_json)
     return EXIT_REFUSED if found.quarantined else EXIT_DONE
+
+
+@click.command()
+@options.whole_dataset
+@click.option("--window", metavar="PERIOD", help="How long lineage is kept, such as P6Y; by default that of the publication file.")
+@click.option("--basis", metavar="TEXT", help="The legal basis of the window; by default that of the publication file.")
+@click.option("--confirm", metavar="TOKEN", help="Do it; TOKEN is what the dry run gave for exactly this.")
+@click.option("--hold", metavar="WHAT", help="Place a legal hold instead: run=ID, feature=ID, date=DAY, date=DAY..DAY or all.")
+@click.option("--release", metavar="ID", help="Release a legal hold instead.")
+@click.option("--reason", metavar="TEXT", help="Why the hold is placed or released.")
+@options.as_json
+def retain(
+    dataset: str, window: str | None, basis: str | None, confirm: str | None, hold: str | None, release: str | None, reason: str | None, as_json: bool,
+) -> int:
+    """Let lineage expire that is older than its window: tells first, and deletes with the token that it gave.
+
+    Whole days of runs go. What live features need of them is carried on first, holds keep theirs, and a tombstone keeps counts and roots.
+    """
+    if hold is not None or release is not None:
+        return _hold(dataset, hold, release, reason, as_json=as_json)
+    found = retaining.retain(dataset, window, basis, confirm)
+    edge.answer(asdict(found), lineage_words.retained(asdict(found), dataset), as_json=as_json)
+    return EXIT_DONE
+
+
+def _hold(dataset: str, hold: str | None, release: str | None, reason: str | None, *, as_json: bool) -> int:
+    if (hold is None) == (release is None) or not (reason or "").strip():
+        raise UsageError("a hold is placed or released, and for a reason", field="--reason", hint="--hold WHAT --reason TEXT, or --release ID --reason TEXT")
+    made = retaining.hold(dataset, hold, str(reason)) if hold is not None else retaining.release(dataset, str(release), str(reason))
+    edge.answer({"status": "released" if made.released else "held", "hold": made.to_json()}, lineage_words.held(made.to_json()), as_json=as_json)
+    return EXIT_DONE

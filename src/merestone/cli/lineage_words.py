@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from merestone.lineage.reading import RunManifest
-from merestone.report.text import count, plural, visible
+from merestone.report.text import count, plural, size, visible
 
 
 def iso_written(value: dict[str, Any]) -> str:
@@ -72,8 +72,9 @@ def runs(value: dict[str, Any]) -> str:
     for each in value["runs"]:
         made = f"v{each['version']}" if each["version"] is not None else "-"
         again = f" (attempt {each['attempt']})" if each["attempt"] > 1 else ""
+        gone = f", expired on {each['expired_utc'][:10]}" if each["expired_utc"] else ""
         lines.append(f"  {each['sealed_utc'][:19].replace('T', ' ')}  {made:<6}{visible(each['run_id'])}{again}  {count(each['total_events'])} events: "
-                     f"{count(each['passed'])} passed, {count(each['warned'])} warned, {count(each['rejected'])} rejected")
+                     f"{count(each['passed'])} passed, {count(each['warned'])} warned, {count(each['rejected'])} rejected{gone}")
     return "\n".join(lines)
 
 
@@ -109,3 +110,36 @@ def ingested(value: dict[str, Any], file: str) -> str:
     if value["quarantine"]:
         lines.append(f"  all of them stand in {value['quarantine']}")
     return "\n".join(lines)
+
+
+def retained(value: dict[str, Any], typed: str) -> str:
+    """What expired, or would."""
+    going = [each for each in value["prefixes"] if not each["held_by"]]
+    kept = f"runs before {value['first_kept']} are older than {value['window']} ({visible(value['basis'])})"
+    if value["status"] == "nothing":
+        lines = [f"nothing expires: {'holds keep all ' if value['prefixes'] else 'no '}{kept}"]
+    elif value["status"] == "planned":
+        lines = [f"{plural(len(going), 'day')} of lineage would expire, {size(value['bytes'])}: {kept}"]
+    else:
+        lines = [f"{plural(len(going), 'day')} of lineage expired, {size(value['bytes'])}: {kept}"]
+    for each in value["prefixes"]:
+        lines.append(f"  {each['run_date']}  {plural(len(each['runs']), 'run')}, {plural(each['events'], 'event')}, {size(each['bytes'])}"
+                     + (f", kept by hold {', '.join(each['held_by'])}" if each["held_by"]
+                        else f"; {plural(each['carried_features'], 'live feature')} carried on to the baseline"))
+    if value["leftover"]:
+        lines.append(f"  and {plural(value['leftover'], 'object')} that an earlier time left behind")
+    lines += [f"  hold {each['id']}  {each['kind']} {visible(each['value'])}: {visible(each['reason'])}" for each in value["holds"] if not each["released"]]
+    if value["confirm"]:
+        again = f"merestone lineage retain {typed} --window {value['window']} --basis '{visible(value['basis'])}'"
+        lines.append(f"  next       {again} --confirm {value['confirm']}")
+    if value["tombstone"]:
+        lines.append(f"  tombstone  {value['tombstone']}")
+    return "\n".join(lines)
+
+
+def held(hold: dict[str, Any]) -> str:
+    """A hold that was placed or released."""
+    what = f"{hold['kind']} {visible(hold['value'])}".strip()
+    if hold["released"]:
+        return f"hold {hold['id']} on {what} is released: {visible(hold['released']['reason'])}"
+    return f"hold {hold['id']} keeps {what}: {visible(hold['reason'])}"

@@ -185,6 +185,10 @@ def run_summary(value: dict[str, Any]) -> str:
         _row("attempts", attempts),
         _row("root", value["root"]),
     ]
+    if value["expired"] is not None:
+        gone = value["expired"]
+        lines.append(_row("expired", f"{_time(gone['utc'])} after {gone['window']} ({visible(gone['basis'])}); "
+                                     f"{plural(value['sealed_events'], 'event')} of live features stay"))
     found = value["deduplication"]
     if found is not None:
         lines.append(_row("set aside", f"{plural(found['replays'], 'replay')}, {plural(found['corrections'], 'correction')}, "

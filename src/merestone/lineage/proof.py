@@ -22,6 +22,7 @@ from merestone.lineage.event import IDENTITY
 from merestone.lineage.reading import RunManifest, read_manifest, read_part
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import ROOT, RUNS, Part, below
+from merestone.lineage.tombstone import Expired, entries, read_tombstone, tombstone_names
 from merestone.storage.port import Store
 
 _COPY = 1 << 20
@@ -59,6 +60,10 @@ def verify_runs(store: Store, root: str = ROOT, *, remembered: Mapping[str, str]
             runs.append(read_manifest(store, name))
         except CorruptError as fault:
             found.append(Damage(name, fault.message))
+    gone, tombstones = _tombstones(store, root, found)
+    for path, checksum in tombstones:
+        if known.setdefault(path, checksum) != checksum:
+            found.append(Damage(path, "is remembered by a tombstone in another form"))
     for run in runs:
         previous = run.doc.get("previous")
         if previous is not None and known.setdefault(previous["run_manifest"], previous["sha256"]) != previous["sha256"]:
@@ -72,14 +77,54 @@ def verify_runs(store: Store, root: str = ROOT, *, remembered: Mapping[str, str]
         if hashlib.sha256(data).hexdigest() != checksum:
             found.append(Damage(path, "is not the file that was sealed: its checksum differs from the one that was remembered"))
     for run in runs:
-        found += verify_run(store, run, root)
+        expired = gone.get(run.path.removeprefix(below(root, "")))
+        found += verify_run(store, run, root) if expired is None else _verify_expired(store, run, expired, root)
     return found
+
+
+def _tombstones(store: Store, root: str, found: list[Damage]) -> tuple[dict[str, Expired], list[tuple[str, str]]]:
+    """The expired runs, and what tombstones remember of others: run manifests, baselines and the tombstone before."""
+    gone: dict[str, Expired] = {}
+    remembered: list[tuple[str, str]] = []
+    for name in tombstone_names(store, root):
+        try:
+            doc = read_tombstone(store, name)
+        except CorruptError as fault:
+            found.append(Damage(name, fault.message))
+            continue
+        if doc["previous"] is not None:
+            remembered.append((below(root, doc["previous"]["tombstone"]), doc["previous"]["sha256"]))
+        for each in entries(name, doc):
+            gone[each.run_manifest] = each
+            remembered.append((below(root, each.run_manifest), each.sha256))
+            if each.baseline is not None:
+                remembered.append((below(root, each.baseline["run_manifest"]), each.baseline["sha256"]))
+    return gone, remembered
+
+
+def _verify_expired(store: Store, run: RunManifest, expired: Expired, root: str) -> Iterator[Damage]:
+    """Of a run whose parts expired: its manifest in itself, and the rows that were carried on."""
+    yield from _verify_totals(run)
+    if expired.baseline is None:
+        return
+    path = below(root, expired.baseline["run_manifest"])
+    try:
+        kept = read_manifest(store, path)
+    except CorruptError as fault:
+        if store.size(path) is not None:  # what is missing is told already
+            yield Damage(path, fault.message)
+        return
+    yield from verify_run(store, kept, path.partition(f"/{RUNS}/")[0])
 
 
 def verify_run(store: Store, run: RunManifest, root: str = ROOT) -> Iterator[Damage]:
     """What of one sealed run is not as its run manifest says."""
     for part in run.parts:
         yield from _verify_part(store, run, part, root)
+    yield from _verify_totals(run)
+
+
+def _verify_totals(run: RunManifest) -> Iterator[Damage]:
     if merkle.root_of_parts([bytes.fromhex(part.root) for part in run.parts]).hex() != run.root:
         yield Damage(run.path, "its Merkle root is not the root over its parts")
     if sum(part.rows for part in run.parts) != run.counts["total_events"]:

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -27,6 +27,7 @@ from merestone.lineage import columns, merkle
 from merestone.lineage.event import IDENTITY, make_event_id
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import FORMAT, ROOT, RUNS, Part, below
+from merestone.lineage.tombstone import Expired, expired_runs
 from merestone.outcome import SAMPLES
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
@@ -40,7 +41,10 @@ _STRETCH = 2_048  # rows: pieces of a table that are this long on average are no
 
 @dataclass(frozen=True, slots=True)
 class RunManifest:
-    """A sealed attempt of a run, as its run manifest says. `path` is relative to the dataset's store, `doc` the whole JSON object."""
+    """A sealed attempt of a run, as its run manifest says. `path` is relative to the dataset's store, `doc` the whole JSON object.
+
+    Of an attempt that `expired`, `parts` are those of the baseline: the rows of features that were live then.
+    """
 
     path: str
     run_id: str
@@ -53,6 +57,7 @@ class RunManifest:
     parts: tuple[Part, ...]
     root: str
     doc: dict[str, Any]
+    expired: Expired | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +128,8 @@ def sealed_runs(store: Store, root: str = ROOT) -> list[RunManifest]:
     Raises:
         CorruptError: a run manifest cannot be read.
     """
-    found = [read_manifest(store, name) for name, _ in store.list(below(root, f"{RUNS}/")) if name.endswith(".json")]
+    gone = expired_runs(store, root)
+    found = [_standing_parts(store, read_manifest(store, name), gone, root) for name, _ in store.list(below(root, f"{RUNS}/")) if name.endswith(".json")]
     return sorted(found, key=lambda each: (each.sealed_utc, each.run_id, each.attempt))
 
 
@@ -140,7 +146,20 @@ def attempts_of(store: Store, run_id: str, root: str = ROOT) -> list[RunManifest
     if not names:
         raise UsageError(f"there is no sealed run {run_id!r} in {store.url}/{root}".rstrip("/"), field="run_id",
                          hint="`merestone lineage runs DATASET` lists the runs")
-    return sorted((read_manifest(store, name) for name in names), key=lambda each: each.attempt)
+    gone = expired_runs(store, root)
+    return sorted((_standing_parts(store, read_manifest(store, name), gone, root) for name in names), key=lambda each: each.attempt)
+
+
+def _standing_parts(store: Store, run: RunManifest, gone: Mapping[str, Expired], root: str) -> RunManifest:
+    """The attempt with the parts that are there to be read."""
+    expired = gone.get(run.path.removeprefix(below(root, "")))
+    if expired is None:
+        return run
+    if expired.baseline is None:
+        return replace(run, parts=(), expired=expired)
+    kept = read_manifest(store, below(root, expired.baseline["run_manifest"]), sha256=expired.baseline["sha256"])
+    place = expired.baseline["run_manifest"].partition(f"/{RUNS}/")[0]
+    return replace(run, parts=tuple(replace(each, path=below(place, each.path)) for each in kept.parts), expired=expired)
 
 
 def read_part(store: Store, part: Part, root: str = ROOT, *, names: Sequence[str] | None = None) -> Any:
@@ -231,7 +250,9 @@ def conformance_summary(manifest_root: str | os.PathLike[str] | Store, run_id: s
 
 
 def verdict(store: Store, attempts: Sequence[RunManifest], root: str = ROOT) -> dict[str, int]:
-    """As `conformance_summary`, for the sealed attempts of one run."""
+    """As `conformance_summary`, for the sealed attempts of one run; of a run that expired, what its tombstone says."""
+    if attempts and attempts[-1].expired is not None:
+        return dict(attempts[-1].expired.verdict)
     total = _no_verdict()
     for table in scan(store, attempts, root, names=("event_id", "sequence", "feature_id", "outcome")):
         _add_verdict(deduplicate(table), total)
@@ -247,6 +268,8 @@ def run_summary(store: Store, run_id: str, root: str = ROOT) -> dict[str, Any]:
     """
     attempts = attempts_of(store, run_id, root)
     last = attempts[-1]
+    if last.expired is not None:
+        return _of_tombstone(attempts, last.expired)
     total = _no_verdict()
     stages: dict[tuple[str, str, str], int] = {}
     reasons: dict[tuple[str, str, str], int] = {}
@@ -257,14 +280,31 @@ def run_summary(store: Store, run_id: str, root: str = ROOT) -> dict[str, Any]:
         _count(standing, ("stage", "event_type", "outcome"), stages)
         _count(standing.filter(pc.not_equal(standing.column("outcome"), "PASS")), ("stage", "outcome", "rejection_reason"), reasons)
     often = sorted(reasons.items(), key=lambda each: (-each[1], each[0][0], each[0][1], each[0][2] or ""))
+    told = [{"stage": stage, "outcome": outcome, "reason": reason, "events": events} for (stage, outcome, reason), events in often[:SAMPLES]]
+    return _summary(attempts, total, stages, told)
+
+
+def _of_tombstone(attempts: Sequence[RunManifest], expired: Expired) -> dict[str, Any]:
+    stages: dict[tuple[str, str, str], int] = {}
+    for step in expired.steps:
+        for word, outcome in (("passed", "PASS"), ("warned", "WARN"), ("rejected", "REJECT")):
+            if step[word]:
+                key = step["stage"], step["event_type"], outcome
+                stages[key] = stages.get(key, 0) + step[word]
+    return _summary(attempts, expired.verdict, stages, [])
+
+
+def _summary(
+    attempts: Sequence[RunManifest], total: Mapping[str, int], stages: Mapping[tuple[str, str, str], int], reasons: list[dict[str, Any]],
+) -> dict[str, Any]:
+    last = attempts[-1]
     place = {stage: at for at, stage in enumerate(last.plan)}
     return {
-        "run_id": run_id, "attempts": [each.attempt for each in attempts], "run_date": last.run_date, "sealed_utc": last.sealed_utc,
+        "run_id": last.run_id, "attempts": [each.attempt for each in attempts], "run_date": last.run_date, "sealed_utc": last.sealed_utc,
         "schema_version": last.schema_version, "plan": list(last.plan), "tool": last.doc["tool"], "root": last.root, **total,
         "stages": [{"stage": stage, "event_type": kind, "outcome": outcome, "events": events} for (stage, kind, outcome), events
                    in sorted(stages.items(), key=lambda each: (place.get(each[0][0].partition(".")[0], len(place)), each[0]))],
-        "reasons": [{"stage": stage, "outcome": outcome, "reason": reason, "events": events}
-                    for (stage, outcome, reason), events in often[:SAMPLES]],
+        "reasons": reasons,
     }
 
 

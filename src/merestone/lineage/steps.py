@@ -5,7 +5,7 @@ Not here: one feature (`reading.history`), how the steps are told to others (`re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -50,7 +50,7 @@ class Step:
 
 
 def run_steps(store: Store, attempts: Sequence[RunManifest], root: str) -> list[Step]:
-    """The steps of one run, in the order of its stage plan; stage `publish` comes last.
+    """The steps of one run, in the order of its stage plan; stage `publish` comes last. Those of a run that expired have no reasons.
 
     Args:
         store: the dataset's store.
@@ -60,6 +60,8 @@ def run_steps(store: Store, attempts: Sequence[RunManifest], root: str) -> list[
     Raises:
         CorruptError: a part cannot be read.
     """
+    if attempts and attempts[-1].expired is not None:
+        return [_of_tombstone(each) for each in attempts[-1].expired.steps]
     found: dict[tuple[Any, ...], Step] = {}
     for table in scan(store, attempts, root, names=_READ):
         standing = deduplicate(table)
@@ -73,6 +75,13 @@ def run_steps(store: Store, attempts: Sequence[RunManifest], root: str) -> list[
                 _add(found[_key(row)].reasons, (row["outcome"], row["rejection_reason"]), row["count_all"])
     plan = {stage: at for at, stage in enumerate(attempts[-1].plan if attempts else ())}
     return sorted(found.values(), key=lambda each: _order(each, plan))
+
+
+def _of_tombstone(told: Mapping[str, Any]) -> Step:
+    first, last = (datetime.fromisoformat(told[name]) if told[name] else None for name in ("first", "last"))
+    accuracy = (float(told["accuracy_m"][0]), float(told["accuracy_m"][1])) if told["accuracy_m"] else None
+    return Step(told["stage"], told["event_type"], told["source_crs"], told["target_crs"], told["strategy_index"], told["passed"], told["warned"],
+                told["rejected"], first, last, accuracy, dict(told["tools"]), {}, dict(told["classes"]))
 
 
 def _measure(standing: Any, found: dict[tuple[Any, ...], Step]) -> None:

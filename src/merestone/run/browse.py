@@ -150,6 +150,8 @@ def sealed_of(store: Store, manifest: Manifest) -> reading.RunManifest:
 def lineage_summary(store: Store, run_id: str) -> dict[str, Any]:
     """What happened in a run, with `sealed_events` and, where rows had to be set aside, what deduplication found (`deduplication`).
 
+    Of a run that `expired`, the tombstone tells; `sealed_events` are then those that were carried on for live features.
+
     Raises:
         UsageError: no such sealed run.
         CorruptError: a manifest or a part cannot be read.
@@ -158,6 +160,10 @@ def lineage_summary(store: Store, run_id: str) -> dict[str, Any]:
     attempts = reading.attempts_of(store, run_id)
     summary["sealed_events"] = sum(part.rows for each in attempts for part in each.parts)
     summary["deduplication"] = None
+    expired = attempts[-1].expired
+    summary["expired"] = None if expired is None else {
+        "utc": expired.expired_utc, "window": expired.window, "basis": expired.basis, "tombstone": expired.tombstone,
+    }
     if summary["sealed_events"] > summary["total_events"]:
         summary["deduplication"] = set_aside(store, attempts)
     return summary

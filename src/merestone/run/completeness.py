@@ -32,7 +32,8 @@ from merestone.storage.port import Store
 
 DOUBTFUL = frozenset({"future", "no_plan"})
 """Rules that are told but fail nothing."""
-_MADE = pa.array(["added", "changed", "reprocessed", "refreshed", "suppressed"])
+MADE = pa.array(["added", "changed", "reprocessed", "refreshed", "suppressed"])
+"""The classes of features that a run made what they are."""
 _NAMES = ("event_id", "run_id", "sequence", "event_time_utc", "stage", "feature_id", "outcome", "change_class")
 
 
@@ -82,18 +83,21 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime) -> Fo
     found = Found(features=manifest.features)
     live = load_table(dataset.store, manifest.index).column("key").combine_chunks()
     resolved = pa.array([], pa.binary())
-    for at, each in enumerate(_line(dataset, manifest)):
+    for at, each in enumerate(made_by(dataset, manifest)):
         told = _Told(pa.array([], pa.string()), pa.array([], pa.string()), {})
         run = each.run_id
         if each.lineage is not None:
             sealed = browse.sealed_of(dataset.store, each)
             attempts = [one for one in reading.attempts_of(dataset.store, sealed.run_id) if one.attempt <= sealed.attempt]
             told = _check_run(dataset.store, attempts, found, now, ROOT)
-        log = _log(dataset.store, each)
+        log = log_of(dataset.store, each)
+        if each.lineage is not None and attempts[-1].expired is not None:  # what is still to be told is what is as this run made it
+            mine = pc.and_(pc.is_in(log.column("key"), live), pc.invert(pc.is_in(log.column("key"), resolved)))
+            log = log.filter(pc.and_(mine, pc.is_in(log.column("class"), MADE)))
         _compare(log, told, run, found)
         if at == 0:
             _compare_live(live, told, run, found)
-        made = log.filter(pc.is_in(log.column("class"), _MADE)).column("key").combine_chunks()
+        made = log.filter(pc.is_in(log.column("class"), MADE)).column("key").combine_chunks()
         gone = log.filter(pc.equal(log.column("class"), "removed")).column("key").combine_chunks()
         resolved = pa.concat_arrays([resolved, made, gone])
     lost = live.filter(pc.invert(pc.is_in(live, resolved)))
@@ -101,7 +105,7 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime) -> Fo
     return found
 
 
-def _line(dataset: Dataset, manifest: Manifest) -> Iterator[Manifest]:
+def made_by(dataset: Dataset, manifest: Manifest) -> Iterator[Manifest]:
     """The versions whose runs made a version what it is, newest first: what a roll-back took back is passed over."""
     while True:
         while manifest.rollback is not None:
@@ -143,7 +147,7 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
     if order and not plan:
         events = sum(each.num_rows for each in order)
         found.gaps.append((run, Gap("no_plan", "the run says nothing of its stages, so their chain cannot be checked", events, ())))
-    if order:
+    if order and attempts[-1].expired is None:
         found.gaps += [(run, gap) for gap in check_sequence(pa.concat_tables(order), now=now)]
     return _Told(_joined(accepted), _joined(rejected), {kind: _joined(each) for kind, each in published.items()})
 
@@ -163,7 +167,7 @@ def _compare(log: Any, told: _Told, run: str, found: Found) -> None:
     """Each line of a version's change log has its event."""
     kinds, ids = log.column("class"), keys.ids_of(log.column("key").combine_chunks())
     wanted = (
-        ("not_accepted", "features were made without PASS or WARN at the last stage of the plan", pc.is_in(kinds, _MADE), told.accepted),
+        ("not_accepted", "features were made without PASS or WARN at the last stage of the plan", pc.is_in(kinds, MADE), told.accepted),
         ("held_untold", "held features without an event of it", pc.equal(kinds, "held"), told.published.get("held")),
         ("removed_untold", "removed features without an event of it", pc.equal(kinds, "removed"), told.published.get("removed")),
         ("moved_untold", "moved features without an event of it", pc.equal(kinds, "moved"), told.published.get("moved")),
@@ -194,7 +198,8 @@ def _joined(arrays: list[Any]) -> Any:
     return pc.unique(pa.concat_arrays(arrays)) if arrays else pa.array([], pa.string())
 
 
-def _log(store: Store, manifest: Manifest) -> Any:
+def log_of(store: Store, manifest: Manifest) -> Any:
+    """The change log of a version: its columns key and class. Raises CorruptError where it cannot be read."""
     handle, _ = open_object(store, manifest.changes)
     with handle:
         try:

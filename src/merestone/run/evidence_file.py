@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -20,6 +20,8 @@ from merestone.dataset.record import record_names
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, UsageError
 from merestone.lineage import proof, reading
+from merestone.lineage.store import ROOT, RUNS
+from merestone.lineage.tombstone import Expired, expired_runs
 from merestone.report.iso19115 import ENCODINGS, render
 from merestone.run import browse
 from merestone.run.iso import record_of_version
@@ -56,7 +58,8 @@ def proof_of(text: str, feature_id: str, run_id: str | None = None) -> dict[str,
     Args:
         text: DATASET[@N].
         feature_id: the key as lineage writes it.
-        run_id: the run; by default the newest one up to the version that made or kept the feature.
+        run_id: the run; by default the newest one up to the version that made or kept the feature. Of a run that expired, what was carried on
+            is proved, up to the root of the baseline.
 
     Raises:
         UsageError: no such run, or no run that a version names met the feature.
@@ -64,13 +67,17 @@ def proof_of(text: str, feature_id: str, run_id: str | None = None) -> dict[str,
     """
     address = browse.parse_address(text)
     dataset = browse.open_dataset(address.where)
-    candidates = list(_candidates(dataset, address.version, run_id))
-    for version, sealed in candidates:
+    gone = expired_runs(dataset.store, ROOT)
+    for version, found in _candidates(dataset, address.version, run_id):
+        sealed = _there(dataset.store, found, gone)
+        if sealed is None:
+            continue
         if not any(part.first_feature <= feature_id <= part.last_feature for part in sealed.parts):
             continue
-        if not reading.history(dataset.store, feature_id, runs=[sealed]).num_rows:
+        root = sealed.path.partition(f"/{RUNS}/")[0]
+        if not reading.history(dataset.store, feature_id, root, runs=[sealed]).num_rows:
             continue
-        proofs = proof.prove(dataset.store, sealed.path, feature_id)
+        proofs = proof.prove(dataset.store, sealed.path, feature_id, root)
         checksum = hashlib.sha256(dataset.store.get(sealed.path)).hexdigest()
         return {
             "format": FORMAT, "dataset": sealed.doc.get("about", {}).get("dataset"), "version": version, "feature_id": feature_id,
@@ -168,6 +175,15 @@ def _candidates(dataset: Dataset, version: int | None, run_id: str | None) -> It
             top = int(manifest.rollback["to"])
         elif manifest.lineage is not None:
             yield manifest.version, browse.sealed_of(dataset.store, manifest)
+
+
+def _there(store: Store, sealed: reading.RunManifest, gone: Mapping[str, Expired]) -> reading.RunManifest | None:
+    """The run manifest to prove from: of a run that expired, that of the rows which were carried on; None without any."""
+    expired = gone.get(sealed.path.removeprefix(f"{ROOT}/"))
+    if expired is None:
+        return sealed
+    kept = expired.baseline
+    return reading.read_manifest(store, f"{ROOT}/{kept['run_manifest']}", sha256=kept["sha256"]) if kept is not None else None
 
 
 def _all(dataset: Dataset) -> list[Manifest]:

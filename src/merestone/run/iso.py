@@ -111,9 +111,10 @@ def _verdict(store: Store, attempts: Sequence[RunManifest]) -> str:
     if not total["total_events"]:
         return "No processing was recorded."
     last = attempts[-1]
+    gone = f" The events {last.expired.words()}; the counts are those that they gave." if last.expired is not None else ""
     return (f"{total['features']} features met: {total['features_passed']} passed, {total['features_warned']} warned, "
             f"{total['features_rejected']} rejected; {total['total_events']} lineage events: {total['passed']} PASS, {total['warned']} WARN, "
-            f"{total['rejected']} REJECT. Run {last.run_id}, attempt {last.attempt}, Merkle root {last.root} (blake2b-256, {last.path}).")
+            f"{total['rejected']} REJECT. Run {last.run_id}, attempt {last.attempt}, Merkle root {last.root} (blake2b-256, {last.path}).{gone}")
 
 
 def _step(step: steps.Step, source: Mapping[str, Any], manifest: Manifest | None) -> ProcessStep:

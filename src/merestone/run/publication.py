@@ -88,6 +88,14 @@ class RejectsRule:
 
 
 @dataclass(frozen=True, slots=True)
+class LineageRetention:
+    """How long lineage is kept, an ISO 8601 duration, and the legal basis of that."""
+
+    window: str
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
 class Publication:
     """A read publication file; paths are absolute. `notices` says which accepted settings are not yet in effect."""
 
@@ -106,6 +114,7 @@ class Publication:
     guard: GuardRule = GuardRule()
     rejects: RejectsRule = RejectsRule()
     audit_tag: str | None = None
+    lineage_retention: LineageRetention | None = None
     notices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from merestone.contract.yaml_reader import Path as KeyPath
 from merestone.contract.yaml_reader import path_text
 from merestone.errors import UsageError
 from merestone.identity.derived import COLUMN, RULES
-from merestone.run.publication import CrsRule, FilesRule, GuardRule, KeyRule, PartitionRule, Publication, RejectsRule
+from merestone.run.publication import CrsRule, FilesRule, GuardRule, KeyRule, LineageRetention, PartitionRule, Publication, RejectsRule
 from merestone.source.port import SourceSpec
 
 _URL = re.compile(r"([a-z][a-z0-9+.\-]+)://", re.IGNORECASE)  # two letters at least: C:\ is a drive
@@ -278,7 +278,6 @@ NOT_YET: Final = (
 # What is accepted without effect today: nothing that is published, nor where, nor what is guarded depends on it.
 NOT_IN_EFFECT: Final = (
     Later(("retention",), "old versions are kept until a version that can reclaim them"),
-    Later(("lineage", "retention"), "lineage is kept until a version that can expire it"),
 )
 
 
@@ -397,6 +396,7 @@ def _assemble(path: str, base: Path, values: dict[str, Any], contract: Contract)
         guard=GuardRule(**values.get("guard", {})),
         rejects=RejectsRule(**values.get("rejects", {})),
         audit_tag=lineage.get("audit_tag"),
+        lineage_retention=LineageRetention(**lineage["retention"]) if "retention" in lineage else None,
         notices=tuple(
             f"{path_text(later.path)} is not yet in effect: {later.words}" for later in NOT_IN_EFFECT if _at(values, later.path) is not None
         ),

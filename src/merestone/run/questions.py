@@ -51,7 +51,8 @@ def runs(dataset: Dataset) -> list[dict[str, Any]]:
     made = versions_of(dataset)
     return [
         {"run_id": each.run_id, "attempt": each.attempt, "version": made.get(each.path), "run_date": each.run_date, "sealed_utc": each.sealed_utc,
-         **each.counts, "plan": list(each.plan), "schema_version": each.schema_version, "root": each.root, "run_manifest": each.path}
+         **each.counts, "plan": list(each.plan), "schema_version": each.schema_version, "root": each.root, "run_manifest": each.path,
+         "expired_utc": each.expired.expired_utc if each.expired is not None else None}
         for each in reversed(reading.sealed_runs(dataset.store))
     ]
 
