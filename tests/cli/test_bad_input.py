@@ -285,7 +285,16 @@ def one_bit(path):
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("damage", [cut_in_half, one_bit, Path.unlink, lambda path: path.write_bytes(b"")], ids=["half", "bit", "gone", "empty"])
+def one_bit_of_the_footer(path):
+    """Where no checksum of a page looks: in the text of who wrote the file, which no reader minds; of other files, in the middle."""
+    data = bytearray(path.read_bytes())
+    at = data.rindex(b"parquet-cpp") if path.suffix == ".parquet" else len(data) // 2
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [cut_in_half, one_bit, one_bit_of_the_footer, Path.unlink, lambda path: path.write_bytes(b"")],
+                         ids=["half", "bit", "footer", "gone", "empty"])
 @pytest.mark.parametrize("what", ["_current.json", "manifest", "index"])
 def test_a_damaged_state_is_corrupt_and_stays_as_it_is(what, damage, standing, merestone):
     name = {"_current.json": what, "manifest": "_manifests/v000001.json", "index": standing.manifest().changes.path}[what]
@@ -293,7 +302,7 @@ def test_a_damaged_state_is_corrupt_and_stays_as_it_is(what, damage, standing, m
     fails(standing, merestone, [standing.file, "--source", standing.second], 6, Path(name).name)
 
 
-@pytest.mark.parametrize("damage", [cut_in_half, Path.unlink, one_bit], ids=["half", "gone", "bit"])
+@pytest.mark.parametrize("damage", [cut_in_half, Path.unlink, one_bit, one_bit_of_the_footer], ids=["half", "gone", "bit", "footer"])
 def test_a_damaged_data_file_is_found_where_it_is_read_and_not_carried_on(damage, standing, merestone):
     touched = next(each for each in standing.manifest().files if "p3" in set(pq.ParquetFile(standing.url / each.path).read()["pid"].to_pylist()))
     damage(standing.url / touched.path)

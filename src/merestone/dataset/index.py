@@ -26,13 +26,13 @@ def _files(index: IndexRef) -> list[ObjectRef]:
     return [*([index.checkpoint] if index.checkpoint else []), *(ref for _, ref in index.log)]
 
 
-def _read(store: Store, ref: ObjectRef, columns: list[str]) -> Iterator[Any]:
-    """One file of the index as record batches.
+def _read(store: Store, ref: ObjectRef, columns: list[str], *, prove: bool = False) -> Iterator[Any]:
+    """One file of the index as record batches; `prove` it when it is first read.
 
     Raises:
         CorruptError: the file is missing, cut or not what the manifest says.
     """
-    handle, file = open_object(store, ref)
+    handle, file = open_object(store, ref, prove=prove)
     with handle:
         try:
             for group in range(file.metadata.num_row_groups):
@@ -63,7 +63,7 @@ def _load(store: Store, ref: ObjectRef, base: int, partitions: Partitions) -> tu
     is_log = ref.path.startswith("_changes/")
     columns = ["key", "source_digest", "partition", *(["class"] if is_log else [])]
     at = 0
-    for batch in _read(store, ref, columns):
+    for batch in _read(store, ref, columns, prove=True):
         end = at + batch.num_rows
         known.hash[at:end] = halves(kernel.blake2b16(batch.column("key")))
         known.source[at:end] = halves(batch.column("source_digest"))

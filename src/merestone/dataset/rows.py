@@ -5,6 +5,7 @@ Not here: which files a reader needs (`version`), which rows a change touches (`
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,11 +19,30 @@ from merestone.storage.port import Store
 HINT = "restore the file from a backup, or roll back: merestone rollback DATASET --to N --reason ...; merestone verify names every damaged file"
 
 
-def open_object(store: Store, ref: ObjectRef) -> tuple[Any, Any]:
+_BLOCK = 1 << 22
+
+
+def checksum(handle: Any) -> str:
+    """The sha256 of an open file, hex; it is read to its end."""
+    digest = hashlib.sha256()
+    while block := handle.read(_BLOCK):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def open_object(store: Store, ref: ObjectRef, *, prove: bool = False) -> tuple[Any, Any]:
     """A Parquet object that a manifest names: the open handle (close it) and the pyarrow.parquet.ParquetFile.
 
+    Pages carry checksums of their own, which every reading proves. The footer carries none: a flipped bit there can shift a value's scale
+    or its statistics unseen.
+
+    Args:
+        store: where the dataset is.
+        ref: the object.
+        prove: read it whole first, and hold its checksum against the manifest's: for whatever a new version is built from.
+
     Raises:
-        CorruptError: it is missing, cut, or holds another number of rows than the manifest says.
+        CorruptError: it is missing, cut, altered, or holds another number of rows than the manifest says.
     """
     try:
         size = store.size(ref.path)
@@ -30,6 +50,11 @@ def open_object(store: Store, ref: ObjectRef) -> tuple[Any, Any]:
             state = "is missing" if size is None else f"has {size} bytes where the manifest says {ref.bytes}"
             raise CorruptError(f"{ref.path} {state}", field=ref.path, hint=HINT)
         handle = store.open(ref.path)
+        if prove:
+            if checksum(handle) != ref.sha256:
+                handle.close()
+                raise CorruptError(f"{ref.path} is altered: its checksum is not the one that the manifest names", field=ref.path, hint=HINT)
+            handle.seek(0)
         file = pq.ParquetFile(handle, memory_map=False, page_checksum_verification=True)
     except (FileNotFoundError, pa.ArrowInvalid) as fault:
         raise CorruptError(f"{ref.path} cannot be read: {fault}", field=ref.path, hint=HINT) from fault
@@ -39,14 +64,14 @@ def open_object(store: Store, ref: ObjectRef) -> tuple[Any, Any]:
 
 
 def read_rows(store: Store, files: Iterable[DataFile], schema: Any) -> Any:
-    """All rows of some data files as one pyarrow.Table of `schema`; a column that a file is older than comes as typed nulls.
+    """All rows of some data files as one pyarrow.Table of `schema`, proved; a column that a file is older than comes as typed nulls.
 
     Raises:
         CorruptError: a file is missing, cut or altered.
     """
     parts = []
     for ref in files:
-        handle, file = open_object(store, ref)
+        handle, file = open_object(store, ref, prove=True)
         with handle:
             there = set(file.schema_arrow.names)
             try:

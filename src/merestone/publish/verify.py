@@ -5,7 +5,6 @@ Not here: mending (nothing is changed), exit codes (`cli`), lineage (`lineage.pr
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -20,11 +19,10 @@ from merestone.dataset.index import load_table
 from merestone.dataset.known import Sum, halves
 from merestone.dataset.log import objects
 from merestone.dataset.manifest import DataFile, Manifest, ObjectRef
+from merestone.dataset.rows import checksum
 from merestone.errors import CorruptError, UsageError
 from merestone.geometry import kernel
 from merestone.storage.port import Store
-
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +135,9 @@ def _object(store: Store, ref: ObjectRef, versions: tuple[int, ...]) -> Iterator
         return
     try:
         with store.open(ref.path) as handle:
-            digest = hashlib.sha256()
-            while block := handle.read(_BLOCK):
-                digest.update(block)
-            if digest.hexdigest() != ref.sha256:
-                yield damage("altered", f"sha256 {ref.sha256}", f"sha256 {digest.hexdigest()}")
+            found = checksum(handle)
+            if found != ref.sha256:
+                yield damage("altered", f"sha256 {ref.sha256}", f"sha256 {found}")
                 return
             handle.seek(0)
             meta = pq.read_metadata(handle)
