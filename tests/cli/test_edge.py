@@ -80,16 +80,15 @@ def test_an_interrupt_ends_as_shells_expect_and_says_that_nothing_was_published(
     ([2, CorruptError("unreadable")], "interrupted; run `merestone status` to see which version is current"),
 ])
 def test_an_interrupted_commit_says_which_version_is_current(versions, said, capsys):
-    found = iter(versions)
+    before, after = versions
 
     def current():
-        value = next(found)
-        if isinstance(value, Exception):
-            raise value
-        return value
+        if isinstance(after, Exception):
+            raise after
+        return after
 
     def command():
-        with edge.tells_current(current):
+        with edge.tells_current(before, current):
             raise KeyboardInterrupt
 
     assert end(capsys, command) == (130, "", f"merestone: {said}\n")
@@ -97,7 +96,7 @@ def test_an_interrupted_commit_says_which_version_is_current(versions, said, cap
 
 def test_a_command_that_commits_and_fails_tells_the_failure_itself(capsys):
     def command():
-        with edge.tells_current(lambda: 1):
+        with edge.tells_current(1, lambda: 1):
             raise StoreError("disk full")
 
     assert end(capsys, command)[0] == 4
