@@ -28,6 +28,10 @@ $(VENV)/.field: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) install -e '.[field]'
 	@touch $@ $(VENV)/.test $(VENV)/.run
 
+$(VENV)/.bench: $(SOURCES) | $(VENV)/bin/python
+	$(PIP) install -e '.[bench]' || $(PIP) install -e '.[test]'
+	@touch $@ $(VENV)/.test $(VENV)/.run
+
 $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) install -e '.[dev]'
 	@touch $@ $(VENV)/.test $(VENV)/.run
@@ -43,7 +47,7 @@ lint: $(VENV)/.dev  ## ruff, strict types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.test  ## time and memory, with ratios to what one would use instead
+bench: $(VENV)/.bench  ## time and memory, with ratios to what one would use instead
 	$(BIN)/python bench/fingerprint.py
 	$(BIN)/python bench/lineage.py
 	$(BIN)/python bench/publish.py

@@ -2,7 +2,8 @@
 
     python bench/estate.py OUT.parquet --features 1000000 --night 2 --pattern clustered
 
-GeoParquet 1.1 in EPSG:27700, key `uprn`, rows in no spatial order. Night n > 1 is night 1 with `--change` of the features changed anew:
+GeoParquet 1.1 in EPSG:27700, key `uprn`, rows in no spatial order. With `--keys text` the key is a text of 36 characters, made from the number as
+a UUID is. Night n > 1 is night 1 with `--change` of the features changed anew:
 two thirds edited (every third of them moved by metres), a sixth removed, a sixth added; inside a few districts (clustered) or anywhere.
 """
 
@@ -31,7 +32,25 @@ def points(x, y):
     return pa.BinaryArray.from_buffers(pa.binary(), len(x), [None, pa.py_buffer(offsets), pa.py_buffer(rows.tobytes())])
 
 
-def write(out: str, features: int, *, districts: int | None = None, night: int = 1, change: float = 0.004, pattern: str = "clustered") -> dict:
+def uuids(numbers):
+    """36 characters of each number (splitmix64 twice): as long as those of a UUID, as unordered, and never the same for two numbers."""
+    mixed = []
+    with np.errstate(over="ignore"):
+        for seed in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03):
+            z = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            mixed.append(z ^ (z >> np.uint64(31)))
+    raw = np.stack(mixed, axis=1).astype(">u8").view(np.uint8)
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)[np.stack([raw >> 4, raw & 15], axis=2).reshape(len(numbers), 32)]
+    text = np.insert(digits, [8, 12, 16, 20], ord("-"), axis=1)
+    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * 36
+    return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(text)))
+
+
+def write(
+    out: str, features: int, *, districts: int | None = None, night: int = 1, change: float = 0.004, pattern: str = "clustered", keys: str = "integer",
+) -> dict:
     """Write one night's export; returns what changed against night 1."""
     districts = districts or max(10, features // 4_000)
     side = int(np.ceil(np.sqrt(districts)))
@@ -40,7 +59,8 @@ def write(out: str, features: int, *, districts: int | None = None, night: int =
     names = pa.array([f"D{n:04d}" for n in range(districts)])
     streets, codes, kinds = pa.array([f"street {n}" for n in range(20_000)]), pa.array([f"AB{n % 99} {n % 9}XY" for n in range(9_999)]), pa.array(list("RCXL"))
     told = {"features": 0, "edited": 0, "removed": 0, "added": 0}
-    with pq.ParquetWriter(out, SCHEMA.with_metadata({"geo": json.dumps(GEO)}), compression="zstd") as writer:
+    schema = SCHEMA if keys == "integer" else SCHEMA.set(0, pa.field("uprn", pa.string()))
+    with pq.ParquetWriter(out, schema.with_metadata({"geo": json.dumps(GEO)}), compression="zstd") as writer:
         for start in range(0, features, BATCH):
             n = min(BATCH, features - start)
             base = np.random.default_rng([7, start])
@@ -66,10 +86,11 @@ def write(out: str, features: int, *, districts: int | None = None, night: int =
                 told["removed"] += int(gone.sum())
                 told["added"] += len(new)
             writer.write_table(pa.table([
-                pa.array(key), pa.array(number[take], pa.int32()), streets.take(pa.array(street[take])), codes.take(pa.array(code[take])),
+                pa.array(key) if keys == "integer" else uuids(key), pa.array(number[take], pa.int32()), streets.take(pa.array(street[take])),
+                codes.take(pa.array(code[take])),
                 kinds.take(pa.array(kind[take])), pa.array(day[take].astype(np.int32)).cast(pa.date32()), names.take(pa.array(district[take])),
                 points(x[take], y[take]),
-            ], schema=SCHEMA), row_group_size=65_536)
+            ], schema=schema), row_group_size=65_536)
             told["features"] += len(take)
     return told
 
@@ -81,5 +102,6 @@ if __name__ == "__main__":
     parser.add_argument("--districts", type=int)
     parser.add_argument("--night", type=int, default=1)
     parser.add_argument("--change", type=float, default=0.004)
+    parser.add_argument("--keys", choices=("integer", "text"), default="integer")
     parser.add_argument("--pattern", choices=("clustered", "scattered"), default="clustered")
     print(json.dumps(write(**vars(parser.parse_args()))))
