@@ -51,6 +51,7 @@ bench: $(VENV)/.bench  ## time and memory, with ratios to what one would use ins
 	$(BIN)/python bench/fingerprint.py
 	$(BIN)/python bench/lineage.py
 	$(BIN)/python bench/publish.py
+	$(BIN)/python bench/topology.py
 
 soak: $(VENV)/.test  ## the long tests
 	$(BIN)/python -m pytest -q -m soak

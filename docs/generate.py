@@ -33,6 +33,7 @@ JSON_NAMES = {
     "publish": ("status", "refused_by", "version", "features", "delivered", "delta", "unchanged", "rejected", "held", "files_written",
                 "files_carried", "bytes_written", "run_id", "confirm", "findings"),
     "check": ("status", "findings"),
+    "diagnose": ("status", "fault", "remedy", "rows", "steps"),
     "diff": ("status", "before", "after", "delta", "unchanged", "findings", "notes", "html", "out"),
     "read": ("type", "name", "version", "features"),
     "files": ("name", "version", "url", "files"),

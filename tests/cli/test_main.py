@@ -14,7 +14,8 @@ from merestone.cli.main import COMMANDS, LATER, root
 FIXED = {
     "init": {"--layer", "--crs", "--key", "--previous", "--owner", "--out"},
     "publish": {"--source", "--confirm", "--run-id", "--dry-run", "--json"},
-    "check": {"--contract", "--layer", "--source", "--json"},
+    "check": {"--contract", "--layer", "--source", "--json", "--junit", "--sarif", "--html", "--errors"},
+    "diagnose": {"--contract", "--json"},
     "diff": {"--key", "--contract", "--precision", "--ignore", "--json", "--keys", "--html", "--out"},
     "read": {"--bbox", "--columns", "--out", "--json"},
     "files": {"--as", "--json"},
@@ -46,7 +47,7 @@ FIXED = {
     "lineage prov": {"--json"},
 }
 LATER_NAMES = {
-    "reclaim", "drift", "resort", "export", "diagnose", "audit", "serve", "contract export", "contract docs",
+    "reclaim", "drift", "resort", "export", "audit", "serve", "contract export", "contract docs",
     "contract diff",
     "contract infer", "contract import", "contract publish", "contract list", "contract pin", "contract notices", "contract deprecate",
 }

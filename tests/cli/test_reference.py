@@ -38,9 +38,11 @@ def test_every_command_prints_the_names_that_are_documented(published, merestone
     file, root = published.file, published.url / "_lineage"
     (tmp_path / "events.ndjson").write_text("nonsense")
     (tmp_path / "schema.yaml").write_text("schema_version: 1.3.0\n")
+    keyed = tmp_path / "keyed.contract.yaml"
+    keyed.write_text(json.dumps({**json.loads(published.contract.read_text()), "key": ["pid"]}))
     calls = {
         "init": [published.first, "--out", tmp_path / "drafts"], "publish": [file], "check": [file],
-        "diff": [published.first, published.second], "read": [file], "files": [file],
+        "diagnose": [published.first, "--contract", keyed], "diff": [published.first, published.second], "read": [file], "files": [file],
         "changes": [file], "apply": [file, "--from", "0", "--onto", tmp_path / "copy.gpkg"],
         "log": [file], "status": [file], "verify": [file], "rollback": [file, "--to", "1", "--reason", "test"],
         "contract lint": [published.contract], "contract schema": [], "contract show": [file], "lineage summary": [file],

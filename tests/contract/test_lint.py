@@ -40,6 +40,15 @@ ERRORS = [
     ({"freshness_from": "sen"}, "freshness_from", "is not a field"),
     ({"freshness_from": "parcel_id"}, "freshness_from", "no freshness can be read"),
     ({"geometry": {"edges": "spherical"}}, "geometry.edges", "no meaning in EPSG:28992"),
+    ({"geometry_type": "point", "topology_rule_set": "planar"}, "topology_rule_set", "no meaning for geometry_type point"),
+    ({"geometry_type": "linestring", "topology_rule_set": "3d_solid"}, "topology_rule_set", "it judges polygon and multipolygon"),
+    ({"topology_rule_set": "3d_solid"}, "topology_rule_set", "the contract has none"),
+    (
+        {"topology_rule_set": "planar", "geometry": {"edges": "spherical"}, "crs_epsg": 4326,
+         "contract_version": "v1.0.0-crs:EPSG:4326-res:1m"},
+        "topology_rule_set", "great circles",
+    ),
+    ({"topology_rule_set": "planar", "topology_parameters": {"dangle_length": 1}}, "topology_parameters.dangle_length", "says nothing about planar"),
 ]
 
 
@@ -91,7 +100,6 @@ WARNINGS = [
         "schema_fields[0].time_zone",
         "an instant in UTC",
     ),
-    ({"topology_rule_set": "planar"}, "topology_rule_set", "does not check"),
     ({"negative": {"max_features": 5}}, "negative", "does not check"),
 ]
 
@@ -137,7 +145,7 @@ def test_marks_are_counted_with_their_lines(bare):
 
 
 def test_errors_come_first(bare):
-    tree = bare | {"key": ["x"], "topology_rule_set": "planar"}
+    tree = bare | {"key": ["x"], "negative": {"max_features": 5}}
     assert [each.level for each in lint(parse(tree))] == ["error", "warning"]
 
 

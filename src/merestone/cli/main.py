@@ -21,6 +21,7 @@ COMMANDS = {
     "init": Lazy("merestone.cli.init", "init", "Draft a contract and a publication file from a delivery."),
     "publish": Lazy("merestone.cli.publish", "publish", "Publish a delivery: only what changed is written anew."),
     "check": Lazy("merestone.cli.publish", "check", "Check a delivery against its contract; publish nothing."),
+    "diagnose": Lazy("merestone.cli.diagnose", "diagnose", "Find the first fault of a delivery, surface by surface, and its remedy."),
     "diff": Lazy("merestone.cli.diff", "diff", "Compare two files or dataset versions; publish nothing."),
     "read": Lazy("merestone.cli.dataset", "read", "Read features of a version, or write them to a file."),
     "files": Lazy("merestone.cli.dataset", "files", "List the live files of a version, or a view of them for DuckDB or GDAL."),
@@ -39,7 +40,6 @@ LATER = {
     "drift": "",
     "resort": "",
     "export": "`merestone files DATASET --as duckdb` or `--as vrt` shows a version in place; `merestone read DATASET --out FILE` copies it",
-    "diagnose": "`merestone check DELIVERY --contract FILE` names every breach",
     "audit": "",
     "serve": "",
 }

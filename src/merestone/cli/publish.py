@@ -5,17 +5,22 @@ Not here: the line that they run (`run.line`, `run.check`).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
 
+from merestone import __version__
 from merestone.cli import edge, options
-from merestone.errors import EXIT_DONE, EXIT_REFUSED, UsageError
+from merestone.errors import EXIT_DONE, EXIT_REFUSED, MerestoneError, UsageError
 from merestone.publish.records import check_run_id
-from merestone.report import jsonout, text
+from merestone.report import ci, jsonout, text
+from merestone.report.result import CheckResult
 from merestone.run import check as checking
 from merestone.run import line
 from merestone.run.browse import current_version, publication_at
+from merestone.run.extract import written_whole
+from merestone.run.places import check_errors_path
 from merestone.run.publication_reader import with_source
 from merestone.run.unbegun import on_record
 from merestone.storage.open import open_store
@@ -58,17 +63,23 @@ def publish(file: str, source: str | None, confirm: str | None, run_id: str | No
 @click.option("--contract", metavar="FILE", help="The contract to check a delivery against.")
 @click.option("--layer", metavar="NAME", help="The layer of the delivery (with --contract).")
 @click.option("--source", metavar="PATH", help="The delivery, in place of the one that the publication file names.")
-@options.later("--junit", "use --json")
-@options.later("--sarif", "use --json")
-@options.later("--html", "use --json")
-@options.later("--errors", "`merestone publish` keeps rejected rows beside its run record")
+@click.option("--errors", metavar="FILE", help="Write every place of every finding as a layer of points: .gpkg, .geojson.")
+@click.option("--html", metavar="FILE", help="Write a page with the findings and a map of their places; it needs no network.")
+@click.option("--junit", metavar="FILE", help="Write the result as JUnit XML.")
+@click.option("--sarif", metavar="FILE", help="Write the result as SARIF 2.1.0.")
+@click.option("--annotate", is_flag=True, help="Print the findings as annotations of GitHub Actions, on standard error.")
 @options.as_json
-def check(target: str, contract: str | None, layer: str | None, source: str | None, as_json: bool) -> int:
+def check(
+    target: str, contract: str | None, layer: str | None, source: str | None, errors: str | None, html: str | None, junit: str | None,
+    sarif: str | None, annotate: bool, as_json: bool,
+) -> int:
     """Check a delivery against its contract; publish nothing.
 
     Either a DELIVERY with --contract, or a PUBLICATION file, whose source, key and column mapping then hold. Every row is checked.
     Exit 0 where it passes, 1 where it breaks the contract; a check that could not run is never a pass.
     """
+    if errors is not None:
+        check_errors_path(errors)
     if contract is not None:
         if source is not None:
             raise UsageError("--source goes with a publication file, --contract with a delivery", field="--source",
@@ -86,6 +97,24 @@ def check(target: str, contract: str | None, layer: str | None, source: str | No
         if source is not None:
             publication = with_source(publication, source)
         delivery = source or publication.source.path
-    result = checking.check(publication, delivery=delivery, contract=contract or publication.contract)
-    edge.answer(jsonout.check(result), text.check(result), as_json=as_json)
+    named = contract or publication.contract
+    reports = {junit: ci.junit, sarif: lambda result: ci.sarif(result, version=__version__)}
+    try:
+        result, page = checking.check(publication, delivery=delivery, contract=named, places=checking.Places(errors, page=html is not None))
+    except MerestoneError as fault:  # a build that reads a report has to see that there was no answer
+        _write_reports(reports, CheckResult(delivery, named, "error", 0, errors=(fault.message,)))
+        raise
+    _write_reports({**reports, html: lambda _: page or ""}, result)
+    if annotate:
+        edge.note(ci.workflow_commands(result))
+    made = [path for path in (errors, html, junit, sarif) if path is not None]
+    edge.answer(jsonout.check(result), "\n".join([text.check(result), *(f"  written    {path}" for path in made)]), as_json=as_json)
     return EXIT_REFUSED if result.status == "fail" else EXIT_DONE
+
+
+def _write_reports(reports: Mapping[str | None, Callable[[CheckResult], str]], result: CheckResult) -> None:
+    """Write each report to its file; None is a report that nobody asked for."""
+    for path, made in reports.items():
+        if path is not None:
+            with written_whole(path) as place:
+                Path(place).write_text(made(result), encoding="utf-8")

@@ -226,22 +226,29 @@ CONTRACT = Group(
         Clause(
             "topology_rule_set",
             Choice(TOPOLOGY),
-            "planar: no overlaps, gaps or mismatched edges; network: no dangles or duplicate edges; 3d_solid: closed shells",
+            "planar: no overlaps, gaps or mismatched edges; network: no dangles, unconnected ends or duplicate edges; 3d_solid: closed shells",
             default="none",
-            checked=False,
         ),
         Clause(
             "topology_parameters",
             Group(
                 "topology_parameters",
                 (
-                    Clause("gap_width", Real(least=0), "gaps narrower than this are faults, in CRS units"),
-                    Clause("tolerance", Real(least=0), "ends nearer than this count as joined, in CRS units"),
+                    Clause(
+                        "gap_width",
+                        Real(least=0),
+                        "planar: gaps narrower than this are faults, open ones too; without it all ground that features enclose, in CRS units",
+                    ),
+                    Clause(
+                        "dangle_length",
+                        Real(least=0),
+                        "network: loose ends on lines shorter than this, or this near to another line, are faults; without it all, in CRS units",
+                    ),
+                    Clause("tolerance", Real(least=0), "what is narrower or nearer than this is forgiven, in CRS units"),
                 ),
                 refused=INTERNAL,
             ),
             "the figures of the topology rules",
-            checked=False,
         ),
         Clause("semantics", Keyed(SEMANTICS, "a field's name"), "what the values of a field mean"),
         Clause("geometry", GEOMETRY, "what holds for the geometry beyond its type"),

@@ -186,6 +186,26 @@ def _edges(contract: Contract) -> Iterator[Remark]:
         yield ("geometry", "edges"), f"edges on the sphere have no meaning in EPSG:{contract.crs_epsg}", "write planar"
 
 
+def _topology(contract: Contract) -> Iterator[Remark]:
+    path, rule_set, kind = ("topology_rule_set",), contract.topology_rule_set, contract.geometry_type
+    fits = _TOPOLOGY_OF.get(rule_set, (kind,))
+    if kind not in (*fits, "geometry", "geometrycollection"):
+        yield path, f"{rule_set} has no meaning for geometry_type {kind}", f"it judges {' and '.join(fits)}"
+    elif rule_set == "3d_solid" and "z" not in contract.geometry.dimensions:
+        yield path, "3d_solid judges faces with Z, and the contract has none", "promise `geometry: {dimensions: xyz}`"
+    elif rule_set != "none" and contract.geometry.edges == "spherical":
+        yield path, f"{rule_set} is judged on straight edges in the plane, and the contract promises great circles", "promise `geometry: {edges: planar}`"
+    for name, _ in contract.topology_parameters:
+        if rule_set != "none" and name not in _FIGURES_OF[rule_set]:
+            yield ("topology_parameters", name), f"says nothing about {rule_set}", "remove it"
+
+
+_TOPOLOGY_OF = {
+    "planar": ("polygon", "multipolygon"), "network": ("linestring", "multilinestring"), "3d_solid": ("polygon", "multipolygon"),
+}
+_FIGURES_OF: dict[str, tuple[str, ...]] = {"planar": ("gap_width", "tolerance"), "network": ("dangle_length", "tolerance"), "3d_solid": ()}
+
+
 # --- warnings --------------------------------------------------------------------------------------------------------------------------
 
 
@@ -301,6 +321,7 @@ RULES: Final = (
     Rule("error", "`freshness_from` names a date or timestamp field, or is `delivered_at`.", _freshness),
     Rule("error", "`derived.measure` exists for the geometry type.", _derived),
     Rule("error", "Spherical edges need a geographic CRS.", _edges),
+    Rule("error", "`topology_rule_set` and its parameters fit the geometry type, its dimensions and planar edges.", _topology),
     Rule("warning", "A field that is never null has no `null_means`.", _nulls),
     Rule("warning", "The grid on the ground (a degree counts as 111,320 m) lies between res/1000 and res.", _ground_grid),
     Rule("warning", "The CRS is not deprecated.", _deprecated_crs),

@@ -243,7 +243,10 @@ def wide(contract: Contract, stored: Scan, canonical: Any, limits: tuple[float, 
 
 
 def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
-    """Simple Features validity (OGC 06-103r4) of lines and areas, with reason and position; points cannot be invalid."""
+    """Simple Features validity (OGC 06-103r4) of lines and areas, with reason and position; points cannot be invalid.
+
+    Faces of a solid stand upright and above each other, so that their validity in the plane says nothing: `3d_solid` judges the shell.
+    """
     name, found = contract.geometry_name, []
     flags = np.asarray(delivered.flags)
     sound = usable.copy()
@@ -253,7 +256,8 @@ def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, 
         sound[rows] = False
         if len(rows):
             found.append(_invalid(name, rows, pa.repeat(pa.scalar(words), len(rows))))
-    rows = np.flatnonzero(sound & ~np.isin(stored.kind, (0, 1, 4)) & ~np.asarray(stored.empty, dtype=np.bool_))
+    judged = sound & ~np.isin(stored.kind, (0, 1, 4)) & ~np.asarray(stored.empty, dtype=np.bool_)
+    rows = np.flatnonzero(judged if contract.topology_rule_set != "3d_solid" else judged & ~np.asarray(stored.has_z, dtype=np.bool_))
     if not len(rows):
         return found
     shapes = shapely.from_wkb(canonical.take(pa.array(rows, pa.int64())).to_numpy(zero_copy_only=False), on_invalid="ignore")

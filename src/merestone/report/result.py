@@ -139,7 +139,7 @@ class ApplyResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The end of `check`. `status` error means that a check could not run: it is never a pass."""
+    """The end of `check`. `status` error means that a check could not run: it is never a pass. `drawn`: a map or layer was written already."""
 
     delivery: str
     contract: str
@@ -148,3 +148,4 @@ class CheckResult:
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
     errors: tuple[str, ...] = field(default=())
+    drawn: bool = False

@@ -71,6 +71,8 @@ def check(result: CheckResult) -> str:
     lines = [_title(f"{result.delivery} {said} {result.contract} ({count(result.rows)} rows){extent}", result.seconds)]
     lines += _findings(result.findings)
     lines += [_row("unchecked", text) for text in result.errors]
+    if not result.drawn and any(sample.x is not None for each in result.findings for sample in each.features):
+        lines.append(_row("places", "--html FILE draws the findings on a map, --errors FILE writes them as a layer for a GIS"))
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ Not here: the steps (`prepare`, `receive`, `process`), guards, which judge a cha
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -17,10 +18,13 @@ from merestone.dataset.known import Known
 from merestone.errors import UsageError
 from merestone.gate import delivery as gate_delivery
 from merestone.outcome import Finding
+from merestone.report.findings_page import page
 from merestone.report.result import CheckResult
 from merestone.run import environment
+from merestone.run.neighbourhood import Judged, judge_delivery
+from merestone.run.places import layer, places_of, shown, write_layer
 from merestone.run.prepare import Prepared, prepare
-from merestone.run.process import process
+from merestone.run.process import Processed, process
 from merestone.run.publication import KeyRule, PartitionRule, Publication
 from merestone.run.receive import Received, receive
 from merestone.source.port import SourceSpec, UnreadableValueError
@@ -43,13 +47,25 @@ def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publi
     )
 
 
-def check(publication: Publication, *, delivery: str, contract: str) -> CheckResult:
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What else to make of a check: `errors` is a layer to write, GeoPackage or GeoJSON; `page` asks for the HTML page."""
+
+    errors: str | None = None
+    page: bool = False
+
+
+def check(publication: Publication, *, delivery: str, contract: str, places: Places = Places()) -> tuple[CheckResult, str | None]:
     """Judge a delivery as `publish` would, over every row, whatever is published.
 
     Args:
         publication: how the delivery is read and under which contract.
         delivery: what to call the delivery.
         contract: what to call the contract.
+        places: where the positions of the findings go.
+
+    Returns:
+        The result, and the HTML page where it was asked for.
 
     Raises:
         MerestoneError: the delivery could not be checked (it cannot be read, the contract is broken, a grid is missing).
@@ -58,25 +74,40 @@ def check(publication: Publication, *, delivery: str, contract: str) -> CheckRes
     started = environment.now()
     prepared = prepare(publication, None)
     findings = [*prepared.findings]
-    rows = refused = 0
-    if not prepared.unreadable:
-        with environment.scratch() as folder:
-            workers = environment.cores()
-            try:
-                received = receive(prepared, Known.nothing(), folder, workers=workers)
-            except UnreadableValueError as fault:
-                findings.append(fault.finding)
-            else:
-                findings += [*received.findings, *_service(prepared, received, started)]
-                size = len(received.candidates)
-                before = Before(np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.uint64), np.full(size, -1, np.int32))
-                processed = process(prepared, received.candidates, before, folder, workers=workers, events=lambda *_: None)
-                findings += [*received.tally.findings(), *processed.tally.findings()]
-                rows, refused = received.rows, int(processed.rejected.sum())
+    if prepared.unreadable:
+        return _ended(publication, prepared, findings, delivery, contract, clock, places)
+    with environment.scratch() as folder:
+        workers = environment.cores()
+        try:
+            received = receive(prepared, Known.nothing(), folder, workers=workers)
+        except UnreadableValueError as fault:
+            return _ended(publication, prepared, [*findings, fault.finding], delivery, contract, clock, places)
+        findings += [*received.findings, *_service(prepared, received, started)]
+        size = len(received.candidates)
+        before = Before(np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.uint64), np.full(size, -1, np.int32))
+        processed = process(prepared, received.candidates, before, folder, workers=workers, events=lambda *_: None)
+        judged = judge_delivery(prepared, received.candidates, processed)
+        findings += [*received.tally.findings(), *processed.tally.findings(), *judged.findings]
+        return _ended(publication, prepared, findings, delivery, contract, clock, places, (received, processed, judged))
+
+
+def _ended(
+    publication: Publication, prepared: Prepared, findings: list[Finding], delivery: str, contract: str, clock: float, places: Places,
+    passes: tuple[Received, Processed, Judged] | None = None,
+) -> tuple[CheckResult, str | None]:
+    """The result, and what is made of its places. `passes` is what reading the rows found, None where they could not be read."""
+    rows, refused = (passes[0].rows, int(passes[1].rejected.sum())) if passes else (0, 0)
     breach = any(each.severity == "error" and not each.per_row for each in findings)
     fails = breach or refused > publication.rejects.max_fraction * rows
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))
-    return CheckResult(delivery, contract, "fail" if fails else "pass", rows, ordered, time.perf_counter() - clock)
+    result = CheckResult(delivery, contract, "fail" if fails else "pass", rows, ordered, time.perf_counter() - clock,
+                         drawn=places.errors is not None or places.page)
+    if places.errors is None and not places.page:
+        return result, None
+    table = places_of(prepared, ordered, passes)
+    if places.errors is not None:
+        write_layer(layer(table, ordered), places.errors, prepared.contract.crs_epsg)
+    return result, page(result, shown(table, prepared, passes), crs=prepared.crs, geographic=prepared.geographic) if places.page else None
 
 
 def _service(prepared: Prepared, received: Received, now: datetime) -> list[Finding]:

@@ -18,6 +18,7 @@ from merestone.report.result import PublishResult
 from merestone.run import environment
 from merestone.run.early import early_stops
 from merestone.run.ending import failed, finish, refuse
+from merestone.run.neighbourhood import judge_version
 from merestone.run.prepare import prepare
 from merestone.run.process import process
 from merestone.run.publication import Publication
@@ -106,6 +107,10 @@ def _publish(run: Run) -> PublishResult:
         verdict = judge(run, known, processed, before, findings)
     if verdict.stops and not confirmed(run, verdict.stops):
         return refuse(run, verdict.stops, "guard", verdict.result)
+    with run.stage("topology"):
+        breaches = judge_version(run, known, verdict, processed, before)
+    if breaches:
+        return refuse(run, [*findings, *breaches], "contract", verdict.result)
     if verdict.nothing_to_do:
         return finish(run, verdict.result)
     if run.options.dry_run:

@@ -29,6 +29,7 @@ from merestone.dataset.partition import Partitions, Tree, tree_from_json
 from merestone.errors import MissingError, UsageError
 from merestone.gate.feature import DEGREES
 from merestone.gate.findings import reasons
+from merestone.gate.topology import VERSION as TOPOLOGY_VERSION
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid
 from merestone.identity.derived import derived_key
@@ -389,6 +390,8 @@ def _assemble(
         "rules_hash": rules_hash(contract), "rule_version": RULE_VERSION, "layout": LAYOUT,
         "operation": operation.to_json() if operation is not None else None,
     }
+    if contract.topology_rule_set != "none":
+        processing["topology"] = TOPOLOGY_VERSION
     stored = replace(layout_of_contract(contract, publication.key.columns), version=LAYOUT)
     elsewhere = {name: each for name, each in others if not each.is_identity}
     source_layout = _source_layout(stored, contract, delivered, elsewhere)

@@ -59,6 +59,7 @@ class Processed:
 
     digest: uint64 (n, 2), what would be stored. deciding: the same in the domain of the last version. centres: x, y of the middle of the
     stored geometry's box, NaN where there is none; empty where no scheme needs them. extent: xmin, ymin, xmax, ymax of all of them.
+    refused: float64 (n, 4), boxes of rejected rows, NaN for the others. misshapen: rows rejected for their geometry.
     """
 
     spool: Spool
@@ -70,6 +71,13 @@ class Processed:
     tally: FindingTally
     rejects: list[Any]
     findings: list[Any]
+    refused: npt.NDArray[np.float64]
+    misshapen: npt.NDArray[np.bool_]
+
+    def absent(self, *, misshapen: bool) -> npt.NDArray[np.float64]:
+        """The boxes (k, 4) of the rejected rows that have a place, or of those of them whose geometry is at fault."""
+        there = self.rejected & np.isfinite(self.refused).all(axis=1)
+        return self.refused[there & self.misshapen if misshapen else there]
 
 
 def process(
@@ -91,7 +99,8 @@ def process(
     # What is delivered in the contract's CRS has one digest: rounding and ordering are part of it, so that the stored form has it too.
     digest = candidates.source if prepared.one_digest else np.zeros((size, 2), np.uint64)
     deciding = digest if prepared.old_layout is None else np.zeros((size, 2), np.uint64)
-    out = Processed(spool, digest, deciding, Numbers(folder, "centres", 2), np.zeros(size, bool), None, FindingTally(), [], [])
+    out = Processed(spool, digest, deciding, Numbers(folder, "centres", 2), np.zeros(size, bool), None, FindingTally(), [], [],
+                    np.broadcast_to(np.full((1, 4), np.nan), (size, 4)), np.zeros(size, bool))
     extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
 
     def units() -> Iterator[tuple[Any, slice]]:
@@ -115,6 +124,11 @@ def process(
         if prepared.old_layout is not None:
             deciding[here] = one.deciding
         out.rejected[here] = one.rejected
+        if one.rejected.any():
+            if not out.refused.flags.writeable:
+                out.refused = out.refused.copy()
+            out.refused[here][one.rejected] = one.bounds[one.rejected]
+            out.misshapen[here] = rejected([each for each in one.faults if each.surface in ("geometry", "crs")], one.batch.num_rows)
         if prepared.spatial:
             out.centres.append(one.centre)
         extent[:2], extent[2:] = np.minimum(extent[:2], one.extent[:2]), np.maximum(extent[2:], one.extent[2:])

@@ -1,0 +1,331 @@
+"""The topology that a contract promises: which rule set judges a column of geometries, and its findings in words.
+
+Not here: the rules (`topology_planar`, `topology_network`, `topology_solid`), which rows a change makes worth judging (`run.neighbourhood`).
+
+A topology finding is one of the delivery, never of a row: two features are at odds, and which of them is wrong cannot be told. What could
+not be judged is an error of rule `topology`, so that silence always means that every feature was looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import shapely
+
+from merestone.contract.document import Contract
+from merestone.gate.findings import NAMED, listed
+from merestone.gate.topology_edges import box_tree
+from merestone.gate.topology_network import check_network
+from merestone.gate.topology_planar import Pairs, boundary_changes, check_planar
+from merestone.gate.topology_solid import check_solids
+from merestone.geometry import kernel
+from merestone.outcome import SAMPLES, Finding, Sample
+
+VERSION = 1
+"""Raised when the same rule set would judge the same features otherwise; stands in manifests beside the rules' hash."""
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Name = Callable[[Ints], Sequence[tuple[str | None, int | None]]]
+"""The id and the row (from 1) of features, by their place in the column that was judged."""
+
+_KINDS = {"planar": (3, 6, 7), "network": (2, 5, 7), "3d_solid": (3, 6, 7, 15, 16)}
+_NEEDS = {"planar": "polygons", "network": "lines", "3d_solid": "polygons or surfaces with Z"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A contract's topology in the units of its CRS.
+
+    `near` is within which distance a loose end of a network should have met another line: `dangle_length`, or the nominal resolution.
+    `metres` is the length of a unit; in a geographic CRS that of a degree of latitude.
+    """
+
+    rule_set: str
+    precision: int
+    z_precision: int
+    field: str
+    gap_width: float | None
+    dangle_length: float | None
+    tolerance: float
+    near: float
+    metres: float
+    geographic: bool
+
+    @property
+    def reach(self) -> float:
+        """How far from a feature another can be and still break a rule with it, in units of the CRS."""
+        if self.rule_set == "network":
+            return max(self.near, self.tolerance)
+        return self.gap_width or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """Features that break one rule: places in the column judged (`other` -1: none), positions in the CRS, and what is seen of each in words.
+
+    `seen` makes the words of the i-th from the names of the two.
+    """
+
+    rule: str
+    one: Ints
+    other: Ints
+    x: Floats
+    y: Floats
+    seen: Callable[[int, str, str], str]
+
+    def __len__(self) -> int:
+        return len(self.one)
+
+    def some(self, at: npt.NDArray[Any]) -> Breach:
+        """Some of them."""
+        places, seen = np.arange(len(self.one))[at], self.seen
+        return Breach(self.rule, self.one[at], self.other[at], self.x[at], self.y[at], lambda i, a, b: seen(int(places[i]), a, b))
+
+
+def rules_of(contract: Contract, *, metres: float, geographic: bool) -> Rules | None:
+    """The topology that a contract promises, None where it promises none.
+
+    Args:
+        contract: the agreement.
+        metres: metres in a unit of its CRS, 111,320 in degrees.
+        geographic: whether the unit is a degree.
+    """
+    if contract.topology_rule_set == "none":
+        return None
+    figures = dict(contract.topology_parameters)
+    precision, z = contract.coordinate_precision, contract.geometry.z_precision
+    dangle = figures.get("dangle_length")
+    near = dangle if dangle is not None else float(contract.contract_version.resolution_m) / metres
+    return Rules(contract.topology_rule_set, precision, precision if z is None else z, contract.geometry_name, figures.get("gap_width"), dangle,
+                 figures.get("tolerance", 0.0), near, metres, geographic)
+
+
+def judge(wkb: Any, rules: Rules, *, absent: Floats | None = None) -> list[Breach]:
+    """Judge all features of a column.
+
+    Args:
+        wkb: pyarrow binary array in stored form (canonical, on the contract's grid); null and empty rows have no part in it.
+        rules: the contract's.
+        absent: (k, 4) boxes of features that belong here and were refused for a fault of their own: ground there is no gap.
+
+    Returns:
+        The breaches, in the order of the rules; empty ones left out.
+    """
+    scan = kernel.scan(wkb)
+    unfit = np.flatnonzero(~np.isin(scan.kind, (0, *_KINDS[rules.rule_set])) & ~scan.empty)
+    centre = (scan.bounds[:, :2] + scan.bounds[:, 2:]) / 2
+    found = [_unjudged(unfit, centre, rules)]
+    try:
+        if rules.rule_set == "planar":
+            found += _planar(wkb, rules, absent)
+        elif rules.rule_set == "network":
+            found += _network(wkb, rules)
+        else:
+            found += _solid(wkb, rules, centre)
+    except shapely.errors.GEOSException as fault:
+        return [Breach("topology", np.array([-1]), np.array([-1]), np.array([np.nan]), np.array([np.nan]), _says(f"could not be judged: {fault}"))]
+    return [each for each in found if len(each)]
+
+
+def judge_change(arriving: Any, leaving: Any, carried: Callable[[Floats | None], Any], rules: Rules, *, absent: Floats | None = None) -> list[Breach]:
+    """Judge what a change makes of a dataset that broke none of the rules: the same breaches as `judge` finds over all that is there then.
+
+    Looked at are the features that arrive and those that stay near them or near the ones that leave: within their boxes, grown by twice the
+    rules' reach. Whether ground is enclosed cannot be told near by; where the outline of what is covered changes, everything is looked at.
+
+    Args:
+        arriving: pyarrow binary array of geometries that are new or come in place of others, in stored form.
+        leaving: those that are no longer there.
+        carried: gives those that stay and meet one of some boxes, float64 (k, 4), or all of them for None; called once.
+        rules: the contract's.
+        absent: as for `judge`.
+
+    Returns:
+        Breaches as `judge` gives them; places are those of `arriving`, and after them of what `carried` gave.
+    """
+    whole = rules.rule_set == "planar" and boundary_changes(leaving, arriving, rules.precision)
+    boxes = np.concatenate([kernel.scan(each).bounds for each in (arriving, leaving)])
+    boxes = boxes[np.isfinite(boxes).all(axis=1)]
+    grown = np.array([-1.0, -1.0, 1.0, 1.0]) * (rules.reach + 10.0**-rules.precision)
+    beside = arriving.slice(0, 0) if rules.rule_set == "3d_solid" else carried(None if whole else boxes + 2 * grown)
+    found = judge(pa.concat_arrays([arriving, beside]), rules, absent=absent)
+    if whole:
+        return found
+    tree = box_tree(boxes + grown)
+    return [each for each in (_near_change(one, tree, len(arriving)) for one in found if one.rule != "gap") if len(each)]
+
+
+def _near_change(breach: Breach, tree: Any, arriving: int) -> Breach:
+    """The breaches that a change can have made; others are those of features whose neighbours were not looked at."""
+    ours = (breach.one < arriving) | ((breach.other >= 0) & (breach.other < arriving))
+    ours[tree.query(shapely.points(breach.x, breach.y))[0]] = True
+    return breach.some(np.flatnonzero(ours))
+
+
+def findings(breaches: Sequence[Breach], rules: Rules, name: Name) -> list[Finding]:
+    """The breaches in words: one finding a rule, with the first features and their positions."""
+    return [_finding(each, rules, name) for each in breaches if len(each)]
+
+
+def told(breach: Breach, name: Name) -> list[str]:
+    """What is seen at each place of a breach, in words."""
+    ones, others = _named(breach.one, name), _named(breach.other, name)
+    return [breach.seen(n, one[0] or f"row {one[1]}", other[0] or f"row {other[1]}") for n, (one, other) in enumerate(zip(ones, others, strict=True))]
+
+
+def _finding(breach: Breach, rules: Rules, name: Name) -> Finding:
+    shown = min(len(breach), SAMPLES)
+    first = breach.some(np.arange(shown))
+    ones, seen = _named(first.one, name), told(first, name)
+    samples = [
+        Sample(one[0], one[1], _number(breach.x[n]), _number(breach.y[n]), said)
+        for n, (one, said) in enumerate(zip(ones, seen, strict=True)) if breach.one[n] >= 0
+    ]
+    expected, remedy = _expected(breach.rule, rules)
+    return Finding("geometry", rules.field, breach.rule, "error", expected, listed(seen[:NAMED], len(breach)), len(breach), tuple(samples), remedy)
+
+
+def _named(places: Ints, name: Name) -> list[tuple[str | None, int | None]]:
+    """The names of places, of which -1 has none."""
+    there = np.flatnonzero(places >= 0)
+    out: list[tuple[str | None, int | None]] = [("", None)] * len(places)
+    for at, one in zip(there.tolist(), name(places[there]), strict=True):
+        out[at] = one
+    return out
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _expected(rule: str, rules: Rules) -> tuple[str, str]:
+    """What a rule promises, and what to do about a breach."""
+    kinds, width, near = _NEEDS[rules.rule_set], rules.gap_width, rules.dangle_length
+    table: dict[str, tuple[str, str]] = {
+        "topology": (f"{rules.rule_set} topology judged on {kinds}",
+                     "have the producer deliver the agreed geometry, or agree on another topology_rule_set"),
+        "overlap": ("no ground covered twice", "have the producer cut one of each pair back to the common border"),
+        "gap": ("no uncovered ground between features" if width is None else f"no gap narrower than {width:g} between features",
+                "have the producer close the gaps, or, where wide ones are meant, agree on `topology_parameters: {gap_width: ...}`" if width is None
+                else "have the producer close the gaps"),
+        "mismatched_edge": ("borders with the same vertices on both sides",
+                            "have the producer add each vertex to the neighbour's border, or agree on `topology_parameters: {tolerance: ...}`"),
+        "dangle": ("every end at another line" if near is None else f"lines longer than {near:g} where an end is loose",
+                   "have the producer connect or remove them" if near is not None else
+                   "have the producer connect them, or, where dead ends are meant, agree on `topology_parameters: {dangle_length: ...}`"),
+        "unconnected_end": ("ends that meet a line at one of its vertices",
+                            "have the producer join them: both lines need a vertex at the same place"),
+        "duplicate_edge": ("every stretch of line only once", "have the producer remove one of each pair"),
+        "open_shell": ("closed shells: every edge of a face borders exactly one other face", "have the producer close the shell at the place named"),
+    }
+    return table[rule]
+
+
+def _says(text: str) -> Callable[[int, str, str], str]:
+    return lambda _i, _one, _other: text
+
+
+def _unjudged(rows: Ints, centre: Floats, rules: Rules) -> Breach:
+    words = f"is not of the {_NEEDS[rules.rule_set]} that {rules.rule_set} topology judges"
+    return Breach("topology", rows, np.full(len(rows), -1), centre[rows, 0], centre[rows, 1], lambda _, one, __: f"{one} {words}")
+
+
+# --- planar ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _planar(wkb: Any, rules: Rules, absent: Floats | None) -> list[Breach]:
+    found = check_planar(wkb, rules.precision, gap_width=rules.gap_width, tolerance=rules.tolerance)
+    overlaps, gaps, mismatches = (_placed(each, rules) for each in (found.overlaps, found.gaps, found.mismatches))
+    if absent is not None and len(absent) and len(gaps):
+        here = shapely.points(gaps.x, gaps.y)
+        gaps = _some_pairs(gaps, ~np.isin(np.arange(len(here)), shapely.STRtree(shapely.box(*absent.T)).query(here)[0]))
+    shared, open_ground = _areas(overlaps, rules), _areas(gaps, rules)
+    length = _lengths(mismatches.size, mismatches.y, rules)
+    return [
+        Breach("overlap", overlaps.one, overlaps.other, overlaps.x, overlaps.y, lambda n, a, b: f"{a} and {b} share {shared(n)}"),
+        Breach("gap", gaps.one, gaps.other, gaps.x, gaps.y,
+               lambda n, a, b: f"{open_ground(n)} " + (f"between {a} and {b}" if gaps.other[n] >= 0 else f"inside of {a}")),
+        Breach("mismatched_edge", mismatches.one, mismatches.other, mismatches.x, mismatches.y,
+               lambda n, a, b: f"{a} and {b} along {length(n)}"),
+    ]
+
+
+def _placed(pairs: Pairs, rules: Rules) -> Pairs:
+    """Positions in units of the CRS; the largest first, since a person looks at those."""
+    order = np.argsort(-pairs.size, kind="stable")
+    scale = 10.0**rules.precision
+    return Pairs(pairs.one[order], pairs.other[order], pairs.x[order] / scale, pairs.y[order] / scale, pairs.size[order], pairs.width[order])
+
+
+def _some_pairs(pairs: Pairs, at: npt.NDArray[Any]) -> Pairs:
+    return Pairs(pairs.one[at], pairs.other[at], pairs.x[at], pairs.y[at], pairs.size[at], pairs.width[at])
+
+
+def _areas(pairs: Pairs, rules: Rules) -> Callable[[int], str]:
+    """The area of the n-th in square metres; in degrees that of the place."""
+    unit = rules.metres / 10.0**rules.precision
+
+    def area(n: int) -> str:
+        shrink = np.cos(np.radians(pairs.y[n])) if rules.geographic else 1.0
+        return f"{'about ' if rules.geographic else ''}{_plain(float(pairs.size[n] * unit**2 * shrink))} m2"
+
+    return area
+
+
+def _lengths(size: Floats, y: Floats, rules: Rules) -> Callable[[int], str]:
+    """The n-th length in metres; in degrees about that of the place, between the length of a degree north and of one east."""
+    unit = rules.metres / 10.0**rules.precision
+
+    def length(n: int) -> str:
+        shrink = (1 + np.cos(np.radians(y[n]))) / 2 if rules.geographic else 1.0
+        return f"{'about ' if rules.geographic else ''}{_plain(float(size[n] * unit * shrink))} m"
+
+    return length
+
+
+def _plain(value: float) -> str:
+    """A measure as a person says it: three digits that count."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value >= 0.001 else f"{value:.1e}"
+
+
+# --- network and solids ----------------------------------------------------------------------------------------------------------------
+
+
+def _network(wkb: Any, rules: Rules) -> list[Breach]:
+    found = check_network(wkb, rules.precision, near=rules.near, dead_ends=rules.dangle_length is not None, tolerance=rules.tolerance)
+    scale = 10.0**rules.precision
+    loose, ends, twice = found.dangles, found.unconnected, found.duplicates
+    away = _lengths(ends.distance, ends.y / scale, rules)
+    shared = _lengths(twice.length, twice.y / scale, rules)
+    return [
+        Breach("dangle", loose.row, np.full(len(loose), -1), loose.x / scale, loose.y / scale, lambda _, one, __: f"{one} ends at no other line"),
+        Breach("unconnected_end", ends.row, ends.other, ends.x / scale, ends.y / scale,
+               lambda n, one, other: f"{one} ends on {other} between its vertices" if ends.distance[n] == 0 else f"{one} ends {away(n)} from {other}"),
+        Breach("duplicate_edge", twice.one, np.where(twice.other == twice.one, -1, twice.other), twice.x / scale, twice.y / scale,
+               lambda n, one, other: f"{one} and {other} share {shared(n)}" if twice.other[n] != twice.one[n] else f"{one} runs {shared(n)} over itself"),
+    ]
+
+
+def _solid(wkb: Any, rules: Rules, centre: Floats) -> list[Breach]:
+    found = check_solids(wkb, rules.precision, rules.z_precision)
+    scale = 10.0**rules.precision
+    flat = found.unread[np.isin(kernel.scan(wkb).kind[found.unread], _KINDS["3d_solid"])]  # the others are told of already
+
+    def seen(n: int, one: str, _: str) -> str:
+        parts = [f"{count} edge{'s' if count > 1 else ''} with {what}" for count, what in
+                 ((int(found.open_edges[n]), "one face only"), (int(found.crowded[n]), "more than two faces")) if count]
+        return f"{one} has {' and '.join(parts)}"
+
+    return [
+        Breach("topology", flat, np.full(len(flat), -1), centre[flat, 0], centre[flat, 1],
+               lambda _, one, __: f"{one} has no faces with Z that could be judged"),
+        Breach("open_shell", found.row, np.full(len(found), -1), found.x / scale, found.y / scale, seen),
+    ]

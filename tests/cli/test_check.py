@@ -1,0 +1,105 @@
+"""What `check` writes beside its answer, and `diagnose`."""
+
+from __future__ import annotations
+
+import json
+
+import geopandas as gpd
+import pytest
+import shapely
+
+from estate import save
+from merestone.report.iso19115_lint import read_record
+
+FIELDS = ({"name": "pid", "type": "string", "nullable": False}, {"name": "use", "type": "string"})
+
+
+@pytest.fixture
+def plots(estate, tmp_path):
+    """Squares under a planar contract: one has another code, two overlap, one is a bow-tie."""
+    made = estate(FIELDS, geometry_type="polygon", key=["pid"], topology_rule_set="planar", crs_epsg=28992, coordinate_precision=0,
+                  contract_version="v1.0.0-crs:EPSG:28992-res:1m", semantics={"use": {"enum": ["a", "b"]}})
+    made.settings["key"] = "pid"
+    x, y = 155_000, 463_000
+    rows = [{"pid": f"p{n}", "use": "a", "geometry": shapely.box(x + 10 * n, y, x + 10 * n + 10, y + 10)} for n in range(30)]
+    made.good = save(rows, tmp_path / "good.gpkg", 28992)
+    rows[3]["use"] = rows[29]["use"] = "z"
+    rows[7]["geometry"] = shapely.box(x + 70, y, x + 81, y + 10)
+    rows[20]["geometry"] = shapely.Polygon([(x + 200, y), (x + 210, y + 10), (x + 210, y), (x + 200, y + 10)])
+    made.bad = save(rows, tmp_path / "bad.gpkg", 28992)
+    made.write(made.good)
+    made.contract = made.folder / "product.contract.yaml"
+    made.contract.write_text(json.dumps({**json.loads(made.contract.read_text()), "key": ["pid"]}))
+    return made
+
+
+@pytest.mark.parametrize("name", ["errors.gpkg", "errors.geojson"])
+def test_errors_are_a_layer_with_every_place(plots, merestone, tmp_path, name):
+    ended = merestone("check", plots.bad, "--contract", plots.contract, "--errors", tmp_path / name, "--json")
+    assert (ended.code, ended.doc["status"]) == (1, "fail")
+    layer = gpd.read_file(tmp_path / name)
+    assert layer.crs.to_epsg() == 28992
+    seen = layer.groupby("rule")["feature"].apply(sorted).to_dict()
+    assert seen == {"enum": ["p29", "p3"], "overlap": ["p7"], "validity": ["p20"]}
+    bow = layer[layer["rule"] == "validity"].geometry.iloc[0]
+    assert (bow.x, bow.y) == (155_205, 463_005)
+    crossing = layer[layer["rule"] == "overlap"].geometry.iloc[0]
+    assert 155_080 <= crossing.x <= 155_081
+    assert set(layer["severity"]) == {"error"}
+    assert layer["remedy"].str.len().min() > 10
+    assert layer.set_index("feature").loc["p3", "row"] == 4
+
+
+def test_a_layer_of_a_good_delivery_is_empty(plots, merestone, tmp_path):
+    assert merestone("check", plots.good, "--contract", plots.contract, "--errors", tmp_path / "e.geojson").code == 0
+    assert json.loads((tmp_path / "e.geojson").read_text())["features"] == []
+
+
+def test_all_reports_come_of_one_check(plots, merestone, tmp_path):
+    files = {name: tmp_path / f"out.{name}" for name in ("html", "xml", "sarif")}
+    ended = merestone("check", plots.bad, "--contract", plots.contract, "--html", files["html"], "--junit", files["xml"], "--sarif", files["sarif"],
+                      "--annotate", "--json")
+    assert ended.code == 1
+    assert "p7" in files["html"].read_text()
+    assert read_record(files["xml"].read_bytes(), "test")[0].get("failures") == str(len(ended.doc["findings"]))
+    assert len(json.loads(files["sarif"].read_text())["runs"][0]["results"]) == len(ended.doc["findings"])
+    assert ended.err.count("::error") == len(ended.doc["findings"])
+
+
+def test_what_cannot_be_read_is_an_error_in_the_reports_too(plots, merestone, tmp_path):
+    broken = tmp_path / "broken.gpkg"
+    broken.write_bytes(b"SQLite format 3\0" + b"x" * 100)
+    ended = merestone("check", broken, "--contract", plots.contract, "--junit", tmp_path / "j.xml", "--sarif", tmp_path / "s.sarif")
+    assert ended.code == 3
+    assert read_record((tmp_path / "j.xml").read_bytes(), "test")[0].get("errors") == "1"
+    assert json.loads((tmp_path / "s.sarif").read_text())["runs"][0]["invocations"][0]["executionSuccessful"] is False
+
+
+def test_an_extension_that_is_no_layer_is_refused_before_anything_is_read(plots, merestone, tmp_path):
+    ended = merestone("check", tmp_path / "none.gpkg", "--contract", plots.contract, "--errors", tmp_path / "e.csv", "--json")
+    assert (ended.code, ended.doc["error"]["field"]) == (2, "--errors")
+
+
+def test_a_delivery_that_cannot_be_judged_row_by_row_has_its_findings_in_the_layer(plots, merestone, tmp_path):
+    rows = gpd.read_file(plots.good).drop(columns="pid")
+    rows.to_file(tmp_path / "keyless.gpkg")
+    assert merestone("check", tmp_path / "keyless.gpkg", "--contract", plots.contract, "--errors", tmp_path / "e.gpkg").code == 1
+    assert "missing" in set(gpd.read_file(tmp_path / "e.gpkg")["rule"])
+
+
+def test_the_text_says_where_places_can_be_seen(plots, merestone, tmp_path):
+    assert "--html FILE" in merestone("check", plots.bad, "--contract", plots.contract).out
+    said = merestone("check", plots.bad, "--contract", plots.contract, "--html", tmp_path / "p.html").out
+    assert "--html FILE" not in said
+    assert f"written    {tmp_path / 'p.html'}" in said
+    assert "--html FILE" not in merestone("check", plots.good, "--contract", plots.contract).out
+
+
+def test_diagnose_stops_at_the_first_fault(plots, merestone):
+    ended = merestone("diagnose", plots.bad, "--contract", plots.contract, "--json")
+    assert (ended.code, ended.doc["status"], ended.doc["fault"]) == (1, "fail", "geometry")
+    ended = merestone("diagnose", plots.bad, "--contract", plots.contract)
+    assert "geometry     FAULT" in ended.out
+    assert "not reached: semantics, idempotency, service" in ended.out
+    ended = merestone("diagnose", plots.good, "--contract", plots.contract, "--json")
+    assert (ended.code, ended.doc["status"], ended.doc["fault"]) == (0, "pass", None)

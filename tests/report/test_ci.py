@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from merestone.outcome import Finding, Sample
+from merestone.report import ci
+from merestone.report.iso19115_lint import read_record
+from merestone.report.result import CheckResult
+
+OVERLAP = Finding("geometry", "geometry", "overlap", "error", "no ground covered twice", "a and b share 5 m2", 1,
+                  (Sample("a", 3, 10.5, 20.25, "a and b share 5 m2"),), "cut one back")
+BLANKS = Finding("semantics", "name", "blanks", "warning", "text without blanks", "x\x07 <&> in 2 rows: 50 %\nand more", 2)
+
+
+def result(*findings, status=None, errors=()):
+    status = status or ("fail" if any(each.severity == "error" for each in findings) else "pass")
+    return CheckResult("my data/parcels.gpkg", "c.yaml", status, 42, findings, 1.5, errors)
+
+
+def test_junit_has_a_case_for_each_finding_and_errors_fail():
+    root = read_record(ci.junit(result(OVERLAP, BLANKS)).encode(), "test")
+    suite, = root
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
+    first, second = suite.findall("testcase")
+    failure = first.find("failure")
+    assert (first.get("classname"), failure.get("type"), failure.get("message")) == ("geometry.overlap", "geometry.overlap", "a and b share 5 m2")
+    assert "next: cut one back" in failure.text
+    assert second.find("failure") is None
+    assert "<&>" in second.find("system-out").text
+
+
+def test_junit_of_a_good_delivery_is_one_case_that_passes():
+    suite, = read_record(ci.junit(result()).encode(), "test")
+    case, = suite.findall("testcase")
+    assert (suite.get("tests"), suite.get("failures"), list(case)) == ("1", "0", [])
+
+
+def test_a_check_that_could_not_run_is_an_error_and_never_a_pass():
+    ended = result(status="error", errors=("parcels.gpkg cannot be read",))
+    suite, = read_record(ci.junit(ended).encode(), "test")
+    assert (suite.get("errors"), suite.find("testcase/error").get("message")) == ("1", "parcels.gpkg cannot be read")
+    run, = json.loads(ci.sarif(ended, version="1.0"))["runs"]
+    assert run["invocations"][0]["executionSuccessful"] is False
+    assert ci.workflow_commands(ended) == "::error title=merestone::parcels.gpkg cannot be read"
+
+
+def test_sarif_has_a_result_for_each_finding():
+    log = json.loads(ci.sarif(result(OVERLAP, BLANKS), version="0.1.0"))
+    run, = log["runs"]
+    assert (log["version"], run["tool"]["driver"]["semanticVersion"]) == ("2.1.0", "0.1.0")
+    assert [(each["ruleId"], each["level"]) for each in run["results"]] == [("geometry.overlap", "error"), ("semantics.blanks", "warning")]
+    assert [run["tool"]["driver"]["rules"][each["ruleIndex"]]["id"] for each in run["results"]] == ["geometry.overlap", "semantics.blanks"]
+    place, = run["results"][0]["relatedLocations"]
+    assert (place["logicalLocations"][0]["name"], place["properties"]) == ("a", {"row": 3, "x": 10.5, "y": 20.25})
+    assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "my%20data/parcels.gpkg"
+
+
+def test_two_findings_of_one_rule_share_it():
+    run, = json.loads(ci.sarif(result(OVERLAP, OVERLAP), version="1"))["runs"]
+    assert len(run["tool"]["driver"]["rules"]) == 1
+
+
+def test_annotations_stay_on_one_line_and_are_escaped():
+    lines = ci.workflow_commands(result(OVERLAP, BLANKS)).splitlines()
+    assert lines[0] == "::error title=geometry.overlap::geometry: a and b share 5 m2; expected no ground covered twice. Next: cut one back"
+    assert lines[1].startswith("::warning title=semantics.blanks::name: x\x07 <&> in 2 rows: 50 %25%0Aand more")
+
+
+@pytest.mark.parametrize("count", [10, 11])
+def test_no_more_annotations_than_are_shown(count):
+    lines = ci.workflow_commands(result(*[OVERLAP] * count)).splitlines()
+    assert len(lines) == min(count, 10) + (count > 10)
