@@ -35,6 +35,9 @@ from merestone.storage.port import Store
 ATTEMPT_BITS = 48
 _UNPAYLOADED = ("sequence", "event_time_utc")  # what two deliveries of one event may differ in
 _WORST = {"PASS": 0, "WARN": 1, "REJECT": 2}
+MOST_REASONS = 10_000
+"""How many different reasons are told apart: a reason quotes a value, so a broken delivery may have one a row. The rest counts as others."""
+OTHERS = "other reasons"
 _SLICE = 65_536  # rows encoded at a time
 _STRETCH = 2_048  # rows: pieces of a table that are this long on average are not copied
 
@@ -278,7 +281,7 @@ def run_summary(store: Store, run_id: str, root: str = ROOT) -> dict[str, Any]:
         standing = deduplicate(table)
         _add_verdict(standing, total)
         _count(standing, ("stage", "event_type", "outcome"), stages)
-        _count(standing.filter(pc.not_equal(standing.column("outcome"), "PASS")), ("stage", "outcome", "rejection_reason"), reasons)
+        _count(standing.filter(pc.not_equal(standing.column("outcome"), "PASS")), ("stage", "outcome", "rejection_reason"), reasons, MOST_REASONS)
     often = sorted(reasons.items(), key=lambda each: (-each[1], each[0][0], each[0][1], each[0][2] or ""))
     told = [{"stage": stage, "outcome": outcome, "reason": reason, "events": events} for (stage, outcome, reason), events in often[:SAMPLES]]
     return _summary(attempts, total, stages, told)
@@ -564,9 +567,12 @@ def _add_verdict(standing: Any, total: dict[str, int]) -> None:
         total[f"features_{word}"] += int((worst == level).sum())
 
 
-def _count(table: Any, names: Sequence[str], into: dict[Any, int]) -> None:
+def _count(table: Any, names: Sequence[str], into: dict[Any, int], most: int | None = None) -> None:
+    """Count rows by some texts; beyond `most` of them, what was not met before counts under the others of its kind."""
     for each in table.select(names).group_by(list(names)).aggregate([([], "count_all")]).to_pylist():
         key = tuple(each[name] for name in names)
+        if most is not None and len(into) >= most and key not in into:
+            key = (*key[:-1], OTHERS)
         into[key] = into.get(key, 0) + each["count_all"]
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from merestone.lineage.collector import OUTSIDE_CHAIN, base_stage
-from merestone.lineage.reading import RunManifest, deduplicate, scan
+from merestone.lineage.reading import MOST_REASONS, OTHERS, RunManifest, deduplicate, scan
 from merestone.storage.port import Store
 
 _OPERATION = ("stage", "event_type", "source_crs", "target_crs", "strategy_index")
@@ -72,7 +72,9 @@ def run_steps(store: Store, attempts: Sequence[RunManifest], root: str) -> list[
                     _add(getattr(found[_key(row)], into), row[name], row["count_all"])
         for row in _counted(standing, (*_OPERATION, "outcome", "rejection_reason")):
             if row["outcome"] != "PASS" and row["rejection_reason"] is not None:
-                _add(found[_key(row)].reasons, (row["outcome"], row["rejection_reason"]), row["count_all"])
+                reasons = found[_key(row)].reasons
+                key = (row["outcome"], row["rejection_reason"])
+                _add(reasons, key if key in reasons or len(reasons) < MOST_REASONS else (row["outcome"], OTHERS), row["count_all"])
     plan = {stage: at for at, stage in enumerate(attempts[-1].plan if attempts else ())}
     return sorted(found.values(), key=lambda each: _order(each, plan))
 
