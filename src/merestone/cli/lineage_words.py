@@ -115,13 +115,12 @@ def ingested(value: dict[str, Any], file: str) -> str:
 def retained(value: dict[str, Any], typed: str) -> str:
     """What expired, or would."""
     going = [each for each in value["prefixes"] if not each["held_by"]]
-    kept = f"runs before {value['first_kept']} are older than {value['window']} ({visible(value['basis'])})"
+    terms = f"{value['window']} ({visible(value['basis'])})"
     if value["status"] == "nothing":
-        lines = [f"nothing expires: {'holds keep all ' if value['prefixes'] else 'no '}{kept}"]
-    elif value["status"] == "planned":
-        lines = [f"{plural(len(going), 'day')} of lineage would expire, {size(value['bytes'])}: {kept}"]
+        lines = [f"nothing expires: {'holds keep what' if value['prefixes'] else 'no lineage'} is older than {terms}"]
     else:
-        lines = [f"{plural(len(going), 'day')} of lineage expired, {size(value['bytes'])}: {kept}"]
+        done = "would expire" if value["status"] == "planned" else "expired"
+        lines = [f"{plural(len(going), 'day')} of lineage {done}, {size(value['bytes'])}: runs before {value['first_kept']}, older than {terms}"]
     for each in value["prefixes"]:
         lines.append(f"  {each['run_date']}  {plural(len(each['runs']), 'run')}, {plural(each['events'], 'event')}, {size(each['bytes'])}"
                      + (f", kept by hold {', '.join(each['held_by'])}" if each["held_by"]
