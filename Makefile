@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Wheels that carry the published XML schemas of ISO 19139 and ISO 19115-3; tests unpack them, nothing is installed (tests/iso_schemas.py).
 XSD_WHEELS := geonode-pycsw==3.0.0b2 ckanext-iso19115==0.2.4
+# A catalogue to load ISO records into; it wants other versions than the rest, so it gets an environment of its own (tests/run/test_catalogue.py).
+PYCSW  := geonode-pycsw==3.0.0b2 'SQLAlchemy<2' pygeofilter==0.2.1 jinja2 flask gunicorn lxml
 SOURCES := pyproject.toml setup.py $(wildcard src/merestone/geometry/*.c src/merestone/geometry/*.h)
 
 .PHONY: help demo test lint bench soak field docs wheel clean
@@ -23,6 +25,11 @@ $(VENV)/.test: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) install -e '.[test]'
 	$(PIP) download --no-deps -d $(VENV)/xsd $(XSD_WHEELS) || echo 'no ISO schemas: the tests that need them are skipped'
 	@touch $@ $(VENV)/.run
+
+$(VENV)/pycsw/.made: | $(VENV)/bin/python
+	$(PYTHON) -m venv $(VENV)/pycsw
+	$(VENV)/pycsw/bin/python -m pip --disable-pip-version-check --quiet install $(PYCSW)
+	@touch $@
 
 $(VENV)/.field: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) install -e '.[field]'
@@ -53,8 +60,8 @@ bench: $(VENV)/.bench  ## time and memory, with ratios to what one would use ins
 	$(BIN)/python bench/publish.py
 	$(BIN)/python bench/topology.py
 
-soak: $(VENV)/.test  ## the long tests
-	$(BIN)/python -m pytest -q -m soak
+soak: $(VENV)/.test $(VENV)/pycsw/.made  ## the long tests, also through a real catalogue
+	MERESTONE_PYCSW='$(abspath $(VENV)/pycsw)' $(BIN)/python -m pytest -q -m soak
 
 field: $(VENV)/.field  ## the large public datasets: make field SHARED=DIR
 	@test -n "$(SHARED)" || { echo 'make field SHARED=DIR: the folder that holds data/'; exit 2; }

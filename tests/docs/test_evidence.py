@@ -76,7 +76,8 @@ def test_the_commands_of_the_guide(folder, monkeypatch):
                 known.setdefault(name, found[1])
     assert {"RUN", "ROOT", "SHA256", "TOKEN", "HOLD"} == set(known)
     told = "\n".join(said.values())
-    for words in ("as v2 made it", "VERIFIED: 3 events of 0301-17/4", "is a sound record", "lineage is complete", "is whole", "kept by hold", "of lineage expired"):
+    for words in ("as v2 made it", "VERIFIED: 3 events of 0301-17/4", "is a sound record", "lineage is complete", "is whole", "kept by hold",
+                  "of lineage expired"):
         assert words in told
     for name in ("rejects.ndjson", "scorecard.html", "scorecard.xml", "proof.json", "evidence.zip", "parcels.gmd.xml", "parcels.mdb.xml", "extended.xml",
                  "run.ndjson", "run.json"):

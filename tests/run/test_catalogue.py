@@ -1,8 +1,6 @@
 """Records go into a real pycsw and come back through CSW with statement, steps and sources; OWSLib reads the statement.
 
-Needs a virtual environment of its own, since pycsw wants other versions than the rest: MERESTONE_PYCSW names it. To make one:
-
-    python -m venv V && V/bin/pip install geonode-pycsw==3.0.0b2 'SQLAlchemy<2' pygeofilter==0.2.1 jinja2 flask gunicorn lxml
+Needs a virtual environment of its own, since pycsw wants other versions than the rest: `make soak` makes one, MERESTONE_PYCSW names it.
 """
 
 import json
@@ -15,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.products import rows
-from estate import save
+from run.test_iso import two_nights
 
 CONFIGURATION = {
     "server": {"mimetype": "application/xml; charset=UTF-8", "encoding": "UTF-8", "language": "en-US", "maxrecords": 10, "timeout": 30,
@@ -63,7 +60,7 @@ def pycsw():
     """The folder of pycsw's programs."""
     place = os.environ.get("MERESTONE_PYCSW")
     if place is None:
-        pytest.skip("MERESTONE_PYCSW names no virtual environment with pycsw (this file says how to make one)")
+        pytest.skip("MERESTONE_PYCSW names no virtual environment with pycsw: `make soak` makes one")
     return Path(place) / "bin"
 
 
@@ -72,10 +69,9 @@ def test_records_come_back_from_a_catalogue_with_their_steps(pycsw, estate, tmp_
     from merestone.report.iso19115 import render  # noqa: PLC0415 - only where the catalogue is there
     from merestone.run.iso import record_of_version  # noqa: PLC0415 - as above
 
-    made = estate([{"name": "pid", "type": "string", "nullable": False}], geometry_type="point", key=["pid"], epsg=28992, precision=3)
-    given = [{"pid": each["pid"], "geometry": each["geometry"]} for each in rows()]
-    assert made.publish(save(given, tmp_path / "first.gpkg")).status == "published"
-    record = record_of_version(str(made.url))
+    record = record_of_version(str(two_nights(estate, tmp_path).url))
+    assert len(record.steps) > 3
+    assert len(record.sources) == 2
     (tmp_path / "records").mkdir()
     for encoding in ("gmd", "mdb"):
         (tmp_path / "records" / f"{encoding}.xml").write_text(render(record, encoding), encoding="utf-8")
@@ -100,7 +96,7 @@ def test_records_come_back_from_a_catalogue_with_their_steps(pycsw, estate, tmp_
     found = json.loads(asked.stdout)
     assert found["matches"] == 2
     for encoding in ("gmd", "mdb"):
-        assert found[encoding] == {"steps": len(record.steps), "sources": 1, "statement": record.statement}
+        assert found[encoding] == {"steps": len(record.steps), "sources": 2, "statement": record.statement}
     assert found["owslib"] == record.statement
 
 

@@ -25,8 +25,7 @@ from report.test_iso19115 import texts
 TIME = datetime(2024, 5, 1, 10, tzinfo=UTC)
 
 
-@pytest.fixture
-def nights(estate, tmp_path):
+def two_nights(estate, folder):
     """Two nights in another CRS than delivered; in the second a row is rejected, and its text is hostile."""
     fields = [dict(each) for each in FIELDS]
     fields[1]["pattern"] = "[a-z]*"
@@ -34,8 +33,13 @@ def nights(estate, tmp_path):
     made.by_place(10).free().settings["rejects"] = {"max_fraction": 0.5}
     second = rows(p3={"owner": "b"}, p5={"geometry": Point(5.1, 52.1)}, p7=None, p9={"owner": "<&]]>\x07\u202e"}, p99={"rank": 99})
     for name, given in (("first", rows()), ("second", second)):
-        assert made.publish(save(given, tmp_path / f"{name}.gpkg")).status == "published"
+        assert made.publish(save(given, folder / f"{name}.gpkg")).status == "published"
     return made
+
+
+@pytest.fixture
+def nights(estate, tmp_path):
+    return two_nights(estate, tmp_path)
 
 
 def counted(text):
