@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sqlite3
 
 import geopandas as gpd
@@ -29,6 +30,32 @@ def test_a_dry_run_writes_nothing(product, merestone):
     ended = merestone("publish", product.file, "--dry-run", "--json")
     assert (ended.code, ended.doc["status"], ended.doc["version"], ended.doc["run_id"]) == (0, "planned", None, None)
     assert not product.url.exists()
+
+
+def suggested(said):
+    """The command that a report ends with, as a shell would split it, without the program's name."""
+    line = next(line for line in said.splitlines() if line.startswith("  next ")).removeprefix("  next").strip()
+    return shlex.split(line.partition(", which")[0])[1:]
+
+
+def test_the_command_that_a_dry_run_suggests_does_what_was_planned(product, merestone, tmp_path):
+    """With the very delivery, and from a folder with a blank in its name: one command leads to the next."""
+    merestone("publish", product.file)
+    second = save(rows(p3={"owner": "b"}), tmp_path / "second night.gpkg")
+    planned = merestone("publish", product.file, "--source", second, "--run-id", "night-2", "--dry-run")
+    assert suggested(planned.out) == ["publish", str(product.file), "--source", str(second), "--run-id", "night-2"]
+    done = merestone(*suggested(planned.out), "--json").doc
+    assert (done["status"], done["delta"]["changed"], done["run_id"]) == ("published", 1, "night-2")
+
+    half = save(rows(20), tmp_path / "half.gpkg")
+    planned = merestone("publish", product.file, "--source", half, "--dry-run")
+    assert (planned.code, "gives the token" in planned.out) == (1, True)
+    stopped = merestone(*suggested(planned.out))
+    assert (stopped.code, suggested(stopped.out)[-2]) == (1, "--confirm")
+    planned = merestone(*suggested(stopped.out), "--dry-run")
+    assert (planned.code, suggested(planned.out)) == (0, suggested(stopped.out))
+    done = merestone(*suggested(planned.out), "--json").doc
+    assert (done["status"], done["delta"]["removed"]) == ("published", 20)
 
 
 def test_a_run_id_is_taken_and_one_that_cannot_be_a_name_is_wrong_usage(product, merestone):

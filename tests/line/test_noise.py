@@ -74,13 +74,14 @@ def test_noise_publishes_no_change(estate, tmp_path, route, kind):
     first = product.publish(deliver(tmp_path / "0.parquet", told(kind, vertices, 0), source))
     assert (first.status, first.result.delta.added, first.result.rejected) == ("published", N, 0), first.said
     before, where = product.rows(), product.partitions()
-    suppressed = 0
+    suppressed, version = 0, product.version
     for night in range(1, 4):
         shaken = vertices + noise.uniform(-step / 2000, step / 2000, vertices.shape)
         result = product.publish(deliver(tmp_path / f"{night}.parquet", told(kind, shaken, night), source)).result
         assert result.delta.touched == 0, (night, result.delta)
         assert result.unchanged + result.delta.suppressed == N
         suppressed += result.delta.suppressed
+        assert (result.status, product.version) == ("unchanged", version)
         assert product.rows() == before
         assert product.partitions() == where
     assert suppressed >= 5, "the noise was meant to cross half steps, or nothing is proved"

@@ -5,6 +5,7 @@ Not here: the line that they run (`run.line`, `run.check`).
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -49,8 +50,10 @@ def publish(file: str, source: str | None, confirm: str | None, run_id: str | No
             check_run_id(run_id)
         store = open_store(publication.destination)
         before = current_version(store)
+    given = [("--source", source), ("--run-id", run_id)]
+    again = shlex.join(["merestone", "publish", file, *(word for option, value in given if value is not None for word in (option, value))])
     with edge.tells_current(before, lambda: current_version(store)):
-        result = line.publish(publication, line.Options(run_id=run_id, confirm=confirm, dry_run=dry_run, shown=file))
+        result = line.publish(publication, line.Options(run_id=run_id, confirm=confirm, dry_run=dry_run, shown=file, command=again))
     if as_json:
         for notice in result.notices:
             edge.note(f"note: {notice}")

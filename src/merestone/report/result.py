@@ -63,6 +63,7 @@ class PublishResult:
     """The end of `publish`, done, refused or planned.
 
     The first block is the JSON of spec/publication.md. The second is for a person: `file` is the publication file as it was typed,
+    `command` what repeats the run, for real where it was dry,
     `current` the version that readers saw when the run began (None before the first), `refreshed` how many features came in other bytes
     with the same content, `notices` settings that are not yet in effect and a record that is not complete, `expires` until when the token
     holds, `rebuild` files and bytes of a full rebuild (a dry run).
@@ -86,6 +87,7 @@ class PublishResult:
     findings: tuple[Finding, ...] = ()
 
     file: str = ""
+    command: str = ""
     current: int | None = None
     seconds: float = 0.0
     changed: Changed | None = None

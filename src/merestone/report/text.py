@@ -131,7 +131,7 @@ def _published(result: PublishResult) -> list[str]:
     lines.append(_row("files", files))
     file = result.file or result.name
     if planned:
-        lines.append(_row("next", f"merestone publish {file}"))
+        lines.append(_row("next", result.command or f"merestone publish {file}"))
     elif first:
         lines.append(_row("next", f"merestone read {file}; tomorrow the same command on the next export"))
     else:
@@ -168,6 +168,10 @@ def _stopped(result: PublishResult) -> list[str]:
         against = f"against v{result.current} only" if result.current is not None else "only"
         until = f", until {result.expires}" if result.expires else ""
         lines.append(f"  if meant: repeat with --confirm {result.confirm} (this delivery {against}{until})")
+        if result.command:
+            lines.append(_row("next", f"{result.command} --confirm {result.confirm}"))
+    elif result.command:  # a dry run leaves nothing behind that a token could be held against
+        lines.append(_row("next", f"{result.command}, which stops alike and gives the token to confirm it with"))
     return lines
 
 

@@ -193,7 +193,7 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str) -
         known_to = "accuracy unknown" if accuracy is None else f"accuracy {accuracy:g} m"
         notes.append(f"transformed from {prepared.operation.source} to {prepared.operation.target} ({prepared.operation.name}, {known_to})")
     verdict = judge(run, known, processed, before, [])
-    if not verdict.nothing_to_do:
+    if not verdict.nothing_to_do or verdict.result.delta.suppressed:
         # An attempt without a writer of events: a comparison leaves no lineage.
         run.attempt = begin(store, run_id=run.nonce, nonce=run.nonce, name=publication.name, started_utc=environment.stamp(run.started), parent=head)
         write_version(run, processed, before, verdict)

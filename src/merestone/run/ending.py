@@ -49,7 +49,8 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
         )
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))
     told = tuple(each for each in result.findings if by == "guard" and each not in ordered)  # what was warned of before the stop
-    result = replace(result, status="refused", refused_by=by, findings=(*ordered, *told), version=run.parent_version)
+    result = replace(result, status="refused", refused_by=by, findings=(*ordered, *told), version=run.parent_version,
+                     command=run.options.command)
     if by == "guard" and received is not None and run.attempt is not None:
         now = environment.now()
         issued = environment.stamp(now)

@@ -33,12 +33,18 @@ PART_EVENTS = 1 << 18  # events that wait in memory for their part file
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How one run was called. `shown` is the publication file as it was typed."""
+    """How one run was called. `shown` is the publication file as it was typed, `command` what repeats the run without a token, for real."""
 
     run_id: str | None = None
     confirm: str | None = None
     dry_run: bool = False
     shown: str = ""
+    command: str = ""
+
+    @property
+    def repeat(self) -> str:
+        """What repeats the run for real, with the token that it was given."""
+        return self.command + (f" --confirm {self.confirm}" if self.confirm is not None else "")
 
 
 @dataclass(slots=True)

@@ -93,7 +93,8 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     leaves = np.isin(codes, (classes.CHANGED, classes.MOVED, classes.REPROCESSED, classes.REMOVED))
     stored = np.isin(codes, (classes.ADDED, classes.CHANGED, classes.MOVED, classes.REPROCESSED))
     going = np.concatenate([before.partition[leaves], known.partition[received.removed]]).astype(np.int32)
-    quiet = not (counts.touched or counts.suppressed or counts.reprocessed)
+    # What is suppressed stays as it is published, for every reader: its new source digest waits for a change to ride on.
+    quiet = not (counts.touched or counts.reprocessed)
     return Verdict(
         settled=settled, placed=placed, names=names, tree=tree, removed=removed, removed_rekeyed=rekeyed_removed, labels=labels, leaves=leaves,
         plan=plan(run.files, names, placed[stored], going), features=len(known) + counts.added - counts.removed, result=result,
@@ -198,7 +199,7 @@ def _result(run: Run, known: Known, processed: Processed, settled: Settled, coun
         name=run.publication.name, status="published" if not run.options.dry_run else "planned", version=run.parent_version,
         features=len(known), delivered=received.rows, run_id=run.run_id, delta=counts, unchanged=unchanged, rejected=rejected,
         held=int(tally[classes.HELD]), files_carried=len(run.files), findings=tuple(findings), file=run.options.shown,
-        current=run.parent_version, changed=_changed(settled, run.terms.unit), refreshed=refreshed, notices=run.publication.notices,
+        current=run.parent_version, changed=_changed(settled, run.terms.unit), refreshed=refreshed, notices=run.publication.notices, command=run.options.repeat,
     )
 
 
