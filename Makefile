@@ -56,7 +56,7 @@ lint: $(VENV)/.dev  ## ruff, strict types, import layers
 
 bench: $(VENV)/.bench  ## time and memory, with ratios to what one would use instead
 	$(BIN)/python bench/fingerprint.py
-	$(BIN)/python bench/lineage.py
+	$(BIN)/python bench/lineage.py 1000000
 	$(BIN)/python bench/publish.py
 	$(BIN)/python bench/topology.py
 

@@ -85,6 +85,19 @@ def test_root_and_every_proof(count):
         merkle.prove(nodes, count)
 
 
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 9), max_size=6))
+def test_the_root_over_leaves_that_come_piece_by_piece(sizes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merkle, "_BLOCK", 4)
+        hashes = [hashed(bytes([each])) for each in range(sum(sizes))]
+        growing, at = merkle.Growing(), 0
+        for size in sizes:
+            growing.add(np.frombuffer(b"".join(hashes[at:at + size]), np.uint8).reshape(-1, 32))
+            at += size
+            assert growing.root() == tree(hashes[:at])
+
+
 def test_the_root_of_a_run_is_over_the_roots_of_its_parts():
     roots = [hashed(b"a"), hashed(b"b"), hashed(b"c")]
     assert merkle.root_of_parts(roots) == tree([hashed(b"\x00" + each) for each in roots])

@@ -93,7 +93,7 @@ class LineageCollector:
         features, stages, kinds = columns.coded(events.row, ids), events.of_stage("stage"), events.of_stage("event_type")
         built = {
             "event_id": columns.id_array(columns.event_ids(run_id, stages, features, kinds)),
-            "run_id": columns.constant(run_id, count),
+            "run_id": events.alike(run_id),
             "sequence": pa.array(np.arange(first, first + count, dtype=np.int64)),
             "event_time_utc": pa.array(np.full(count, _microseconds(time), np.int64)).view(pa.timestamp("us", "UTC")),
             "stage": stages,
@@ -101,13 +101,13 @@ class LineageCollector:
             "feature_id": features,
             "source_crs": events.of_stage("source_crs"),
             "target_crs": events.of_stage("target_crs", canonical_crs),
-            "outcome": columns.coded(verdict.astype(np.int32), _OUTCOMES) if verdict.any() else columns.constant("PASS", count),
+            "outcome": columns.coded(verdict.astype(np.int32), _OUTCOMES) if verdict.any() else events.alike("PASS"),
             "strategy_index": events.values("strategy_index", pa.int32()),
             "accuracy_m": events.values("accuracy_m", pa.float64()),
             "rejection_reason": events.values("reason", pa.string()),
             "tool_version": events.of_stage("tool_version"),
-            "audit_tag": columns.constant(audit_tag, count),
-            "contract_version": columns.constant(contract_version, count),
+            "audit_tag": events.alike(audit_tag),
+            "contract_version": events.alike(contract_version),
             **{name: events.values(name, pa.string()) for name in PER_ROW},
         }
         _check_verdicts(verdict, built["rejection_reason"], built["event_type"])
@@ -129,8 +129,7 @@ class LineageCollector:
     def drain(self) -> Any:
         """All events so far in compact form; the collector is empty afterwards, but goes on counting the events of each batch."""
         self._flush()
-        taken, self._tables = columns.concat(self._tables), []
-        return taken
+        return columns.concat(self._tables)
 
     def _flush(self) -> None:
         """Turn the events that came one by one into a table."""
@@ -239,6 +238,7 @@ class _Events:
         else:
             row, stage = np.nonzero(met)
             self.row, self.stage = row.astype(np.int32), stage.astype(np.int32)
+        self.alike = columns.Alike(len(self.row))
 
     def verdict(self) -> npt.NDArray[np.uint8]:
         """The verdict of each event."""
@@ -264,7 +264,7 @@ class _Events:
     def _from(self, names: list[str | None]) -> Any:
         known = list(dict.fromkeys(each for each in names if each is not None))
         if len(known) < 2 and (not known or None not in names):
-            return columns.constant(known[0] if known else None, len(self.row))
+            return self.alike(known[0] if known else None)
         codes = np.array([known.index(each) if each is not None else -1 for each in names], np.int32)[self.stage]
         return columns.coded(pa.array(codes, mask=codes < 0) if None in names else codes, pa.array(known, pa.string()))
 

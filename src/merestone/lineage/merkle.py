@@ -30,6 +30,7 @@ from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 SIZE = 32
 _LEAF = b"\x00"
 _NODE = b"\x01"
+_BLOCK = 1 << 14  # leaves; a power of two
 _SLICE = 65_536  # rows encoded at a time: about 25 MB of text
 
 
@@ -66,9 +67,27 @@ def root_of(nodes: npt.NDArray[np.uint8]) -> bytes:
     """The root over leaves of shape (n, 32)."""
     if not len(nodes):
         return blake2b(b"", digest_size=SIZE).digest()
-    while len(nodes) > 1:
-        nodes = _up(nodes)
-    return bytes(nodes[0])
+    return bytes(_reduced(nodes)[0])
+
+
+class Growing:
+    """The root over leaves that come piece by piece; of those that came it keeps one node for each full block."""
+
+    def __init__(self) -> None:
+        self._blocks: list[npt.NDArray[np.uint8]] = []
+        self._rest = np.empty((0, SIZE), np.uint8)
+
+    def add(self, nodes: npt.NDArray[np.uint8]) -> None:
+        """Add leaves of shape (n, 32) at the end."""
+        self._rest = np.concatenate([self._rest, nodes])
+        while len(self._rest) >= _BLOCK:
+            self._blocks.append(_reduced(self._rest[:_BLOCK]))
+            self._rest = self._rest[_BLOCK:]
+
+    def root(self) -> bytes:
+        """As `root_of` of all leaves: blocks are whole subtrees, and what is left is the last node of their level."""
+        last = [_reduced(self._rest)] if len(self._rest) else []
+        return root_of(np.concatenate([self._rest[:0], *self._blocks, *last]))
 
 
 def root_of_parts(roots: Sequence[bytes]) -> bytes:
@@ -110,6 +129,13 @@ def prove(nodes: npt.NDArray[np.uint8], place: int) -> Proof:
             steps.append(("left" if other < place else "right", nodes[other].tobytes()))
         nodes, place = _up(nodes), place >> 1
     return Proof(tuple(steps))
+
+
+def _reduced(nodes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The one node over at least one node."""
+    while len(nodes) > 1:
+        nodes = _up(nodes)
+    return nodes
 
 
 def _up(nodes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -38,7 +38,7 @@ from merestone.storage.port import Store
 FORMAT = 1
 RUNS = "_runs"
 ROOT = "_lineage"
-PART_ROWS = 1_000_000
+PART_ROWS = 1_000_000  # a usual night is one part, so that a question about one feature reads one footer of it
 GROUP_ROWS = 16_384
 _DELTA = {
     "event_id": "DELTA_LENGTH_BYTE_ARRAY", "feature_id": "DELTA_BYTE_ARRAY", "sequence": "DELTA_BINARY_PACKED",
@@ -101,7 +101,7 @@ class _Written:
 
 @dataclass(slots=True)
 class RunWriter:
-    """Takes the events of one attempt of a run, batch by batch, and keeps at most `part_rows` of them in memory (about 100 bytes each).
+    """Takes the events of one attempt of a run, batch by batch, and keeps at most `part_rows` of them in memory (about 70 bytes each).
 
     `scratch` is a local folder that exists; parts wait there until `seal`. `nonce` tells the files of this process from those of another.
     """
@@ -139,11 +139,11 @@ class RunWriter:
         runs = _texts_of(table, "run_id")
         if runs != [self.run_id]:
             raise ValueError(f"the events are of run {', '.join(map(repr, runs))}, not of run {self.run_id!r}")
+        if self._waiting_rows + table.num_rows > self.part_rows:
+            self._flush()
         self._waiting.append(table)
         self._waiting_rows += table.num_rows
         self.events += table.num_rows
-        if self._waiting_rows >= self.part_rows:
-            self._flush()
 
     def counts(self) -> dict[str, int]:
         """Events written so far: total_events, passed, rejected, warned."""
@@ -213,8 +213,7 @@ class RunWriter:
         """Sort what waits and write it as one part per target CRS."""
         if not self._waiting:
             return
-        table = columns.concat(self._waiting)
-        self._waiting, self._waiting_rows = [], 0
+        table, self._waiting_rows = columns.concat(self._waiting), 0
         _count_steps(table, self._steps)
         targets = columns.one_chunk(table.column("target_crs"))
         for code, target in enumerate(targets.dictionary.to_pylist()):
@@ -225,18 +224,18 @@ class RunWriter:
     def _write_part(self, table: Any, target: str) -> None:
         order = pa.array(_order(table))
         local = os.path.join(self.scratch, f"lineage-{self.attempt}-{self.nonce}-{len(self._written):05d}.parquet")  # noqa: PTH118 - the scratch folder is a str for workers
-        nodes = []
+        tree = merkle.Growing()
         with pq.ParquetWriter(local, LINEAGE_ARROW_SCHEMA, **_parquet_options(self.group_rows)) as writer:
             for start in range(0, table.num_rows, self.group_rows):
                 # Row group by row group: what is taken still lies in the processor's cache when it is hashed and encoded.
                 piece = _taken(table, order.slice(start, self.group_rows))
-                nodes.append(merkle.leaves(piece))
+                tree.add(merkle.leaves(piece))
                 writer.write_table(columns.expand(piece), row_group_size=self.group_rows)
         features = table.column("feature_id")
         with open(local, "rb") as file:  # noqa: PTH123 - as above
             checksum = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.seek(0, os.SEEK_END)
-        self._written.append(_Written(local, table.num_rows, size, checksum, merkle.root_of(np.concatenate(nodes)), target,
+        self._written.append(_Written(local, table.num_rows, size, checksum, tree.root(), target,
                                       features[order[0].as_py()].as_py(), features[order[-1].as_py()].as_py()))
 
 

@@ -28,8 +28,6 @@ from merestone.run.publication import Publication
 from merestone.run.receive import Received
 from merestone.storage.port import Store
 
-PART_EVENTS = 1 << 18  # events that wait in memory for their part file
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -146,7 +144,7 @@ def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> Non
         _check_run_id(run, delivery)
     run.attempt = begin(run.store, run_id=run_id, nonce=run.nonce, name=run.publication.name, started_utc=environment.stamp(run.started),
                         parent=run.head, step=environment.fault_step())
-    run.writer = RunWriter(run.folder, run_id, run.attempt.number, run.nonce, part_rows=PART_EVENTS)
+    run.writer = RunWriter(run.folder, run_id, run.attempt.number, run.nonce)
 
 
 def derive_run_id(name: str, parent: str | None, delivery: str) -> str:
