@@ -38,6 +38,7 @@ _WORST = {"PASS": 0, "WARN": 1, "REJECT": 2}
 MOST_REASONS = 10_000
 """How many different reasons are told apart: a reason quotes a value, so a broken delivery may have one a row. The rest counts as others."""
 OTHERS = "other reasons"
+_CODED = [each.name for each in LINEAGE_ARROW_SCHEMA if each.type == pa.string() and each.name not in ("event_id", "feature_id")]
 _SLICE = 65_536  # rows encoded at a time
 _STRETCH = 2_048  # rows: pieces of a table that are this long on average are not copied
 
@@ -359,7 +360,7 @@ def history(store: Store, feature_id: str, root: str = ROOT, *, runs: Sequence[R
         for part in run.parts:
             if not part.first_feature <= feature_id <= part.last_feature:
                 continue
-            with _reader(store, part, root) as reader:
+            with _reader(store, part, root, coded=_CODED) as reader:
                 chosen = [each.number for each in _groups_of(reader, part) if each.may_hold(feature_id)]
                 if chosen and pc.any(pc.equal(_read_groups(reader, chosen, ["feature_id"]).column(0), feature_id)).as_py():
                     table = _read_groups(reader, chosen, wanted)
@@ -441,16 +442,17 @@ def _groups_of(reader: Any, part: Part) -> list[_Group]:
 
 
 def _read_groups(reader: Any, groups: Sequence[int], names: Sequence[str]) -> Any:
-    return reader.read_row_groups(list(groups), columns=[each for each in names if each in reader.schema_arrow.names])
+    there = set(reader.schema_arrow.names)
+    return reader.read_row_groups(list(groups), columns=[each for each in names if each in there])
 
 
 @contextmanager
-def _reader(store: Store, part: Part, root: str) -> Iterator[Any]:
-    """The Parquet reader of a part; what goes wrong while it is open is a damaged part."""
+def _reader(store: Store, part: Part, root: str, *, coded: Sequence[str] = ()) -> Iterator[Any]:
+    """The Parquet reader of a part, `coded` columns as dictionaries; what goes wrong while it is open is a damaged part."""
     path = below(root, part.path)
     try:
         with store.open(path) as file:
-            yield pq.ParquetFile(file)
+            yield pq.ParquetFile(file, read_dictionary=coded)
     except FileNotFoundError as fault:
         raise CorruptError(f"{path} is missing: a sealed run lists it", field=path, hint="restore the file from a backup") from fault
     except (pa.ArrowException, OSError) as fault:
