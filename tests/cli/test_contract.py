@@ -23,7 +23,9 @@ def test_marks_to_confirm_are_counted_and_do_not_fail(product, merestone):
     product.contract.write_text("\n".join(lines))
     ended = merestone("contract", "lint", product.contract, "--json")
     assert (ended.code, ended.doc["confirm"]) == (0, 1)
-    assert "1 guess to confirm" in merestone("contract", "lint", product.contract).out
+    said = merestone("contract", "lint", product.contract).out
+    assert "1 guess to confirm" in said
+    assert said.splitlines()[-1] == "  next: check each guess, then remove its `# confirm` mark"
 
 
 def test_a_contract_with_an_unknown_clause_fails_lint(product, merestone):

@@ -142,6 +142,7 @@ def test_marks_are_counted_with_their_lines(bare):
     document = read_yaml(f"{text}\nschema_fields:\n  - {{name: a, type: string}}  # confirm\n".encode(), "c.yaml")
     marks = [each for each in lint(parse(document), document) if each.level == "confirm"]
     assert [(each.path, each.line) for each in marks] == [("axis_order", 4), ("schema_fields[0]", 11)]
+    assert [each.message for each in marks] == ["is a guess: guessed", "is a guess that waits for a person"]
 
 
 def test_errors_come_first(bare):

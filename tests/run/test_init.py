@@ -132,6 +132,24 @@ def test_a_file_with_several_layers_says_how_to_name_one(night, tmp_path):
     assert read(init(source, layer="south", out=str(tmp_path / "out")))[0].name == "south"
 
 
+def test_without_a_key_every_candidate_says_why_not(night, tmp_path):
+    frame = roads().assign(road_id=["R1"] * 600).rename(columns={"guid": "GlobalID"})
+    old = night("old.geojson", frame)
+    new = night("roads.geojson", frame.assign(GlobalID=[f"n{n}" for n in range(600)]).rename(columns={"road_id": "road_nr"}))
+    with pytest.raises(UsageError, match="can be the key") as caught:
+        init(new, previous=old, out=str(tmp_path / "out"), key=())
+    assert "road_nr (600 rows share their value with another)" in caught.value.message
+    assert "GlobalID (only 0 % of its values come back" in caught.value.message
+
+
+def test_a_named_key_is_told_off_only_for_what_publish_refuses(night, tmp_path):
+    frame = roads()
+    old = night("old.gpkg", frame.drop(columns="road_id"))
+    notes = "\n".join(init(night("roads.gpkg", frame), previous=old, key=("road_id",), out=str(tmp_path / "out")).notes)
+    assert "road_id is no clean key: the previous delivery has no such column" in notes
+    assert "publish will refuse" not in notes
+
+
 def test_a_doubtful_key_says_what_to_confirm_beside_it(night, tmp_path):
     frame = roads().rename(columns={"road_id": "GlobalID"}).drop(columns="guid")
     result = init(night("roads.gpkg", frame), out=str(tmp_path / "out"))

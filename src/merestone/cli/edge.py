@@ -13,6 +13,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -40,6 +41,12 @@ def answer(value: dict[str, Any], text: str, *, as_json: bool) -> None:
 def note(text: str) -> None:
     """Tell a person something beside the result."""
     click.echo(text, err=True)
+
+
+def as_typed(path: str) -> str:
+    """A path below the work folder as a person would type it; any other as it is."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def write(text: str) -> None:

@@ -33,7 +33,7 @@ def init(
     drafts = draft(source, layer=layer, crs=crs, key=names, previous=previous, owner=owner, out=out)
     value = {"status": "done", "contract": str(drafts.contract), "publication": str(drafts.publication), "notes": list(drafts.notes),
              "next": drafts.next}
-    text = "\n".join([f"drafted {drafts.contract}", f"        {drafts.publication}", *(f"  {visible(each)}" for each in drafts.notes),
-                      f"  next: {drafts.next}"])
+    drafted = [f"drafted {edge.as_typed(str(drafts.contract))}", f"        {edge.as_typed(str(drafts.publication))}"]
+    text = "\n".join([*drafted, *(f"  {visible(each)}" for each in drafts.notes), f"  next: {drafts.next}"])
     edge.answer(value, text, as_json=as_json)
     return EXIT_DONE

@@ -99,8 +99,8 @@ def check(
         publication = publication_at(target)
         if source is not None:
             publication = with_source(publication, source)
-        delivery = source or publication.source.path
-    named = contract or publication.contract
+        delivery = source or edge.as_typed(publication.source.path)
+    named = contract or edge.as_typed(publication.contract)
     reports = {junit: ci.junit, sarif: lambda result: ci.sarif(result, version=__version__)}
     try:
         result, page = checking.check(publication, delivery=delivery, contract=named, places=checking.Places(errors, page=html is not None))

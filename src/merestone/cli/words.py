@@ -149,7 +149,10 @@ def linted(file: str, value: dict[str, Any]) -> str:
     for each in value["messages"]:
         line = f"line {each['line']}: " if each["line"] else ""
         path = f"{each['path']} " if each["path"] else ""
-        lines.append(f"  {each['level'].ljust(7)}  {line}{path}{each['message']}" + (f"; {each['hint']}" if each["hint"] else ""))
+        hint = f"; {each['hint']}" if each["hint"] and each["level"] != "confirm" else ""
+        lines.append(f"  {each['level'].ljust(7)}  {line}{path}{visible(each['message'])}{hint}")
+    if value["confirm"]:
+        lines.append("  next: check each guess, then remove its `# confirm` mark")
     return "\n".join(lines)
 
 

@@ -66,8 +66,9 @@ def lint(contract: Contract, document: Document | None = None) -> tuple[LintMess
         for path, message, hint in rule.check(contract)
     ]
     for path in contract.confirm:
-        line = document.positions[path].line if document else None
-        found.append(LintMessage("confirm", path, "is a guess that waits for a person", "check it and remove the `# confirm` mark", line))
+        place = document.positions[path] if document else None
+        words = f"is a guess: {place.remark}" if place and place.remark else "is a guess that waits for a person"
+        found.append(LintMessage("confirm", path, words, "check it and remove the `# confirm` mark", place.line if place else None))
     order = {"error": 0, "warning": 1, "confirm": 2}
     return tuple(sorted(found, key=lambda each: order[each.level]))
 

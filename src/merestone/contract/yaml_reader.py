@@ -13,7 +13,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from ruamel.yaml import YAML
@@ -46,7 +46,7 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _PLAIN_KEY = re.compile(r"[^\s.\[\]\"']+")
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-_CONFIRM = re.compile(r"(?:^|(?<=\s))#\s*confirm\b[^\n\r\x85\u2028\u2029]*")
+_CONFIRM = re.compile(r"(?:^|(?<=\s))#\s*confirm\b(?P<words>[^\n\r\x85\u2028\u2029]*)")
 
 Path = tuple[str | int, ...]
 
@@ -70,12 +70,13 @@ def _short(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a value stands (line and column from 1), how a plain scalar was written, and whether `# confirm` stands beside it."""
+    """Where a value stands (line and column from 1), how a plain scalar was written, whether `# confirm` stands beside it and with which words."""
 
     line: int
     column: int
     written: str | None = None
     confirm: bool = False
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +125,8 @@ def read_yaml(data: bytes, where: str) -> Document:
     positions: dict[str, Position] = {}
     entries: list[_Entry] = []
     tree = _expand(root, (), None, positions, entries)
-    for path in _confirmed(text, root, entries):
-        old = positions[path]
-        positions[path] = Position(old.line, old.column, old.written, confirm=True)
+    for path, remark in _confirmed(text, root, entries):
+        positions[path] = replace(positions[path], confirm=True, remark=remark)
     return Document(where, tree, positions)
 
 
@@ -402,8 +402,8 @@ def _expand(node: _Node, path: Path, key: _Node | None, positions: dict[str, Pos
     return node.value
 
 
-def _confirmed(text: str, root: _Node, entries: list[_Entry]) -> Iterator[str]:
-    """The paths beside which `# confirm` stands: on the same line, or alone on the line above.
+def _confirmed(text: str, root: _Node, entries: list[_Entry]) -> Iterator[tuple[str, str]]:
+    """The paths beside which `# confirm` stands, on the same line or alone on the line above, each with the words after it.
 
     On one line, the outermost entry that lies wholly on it is meant (`- {name: a, type: string}  # confirm` marks the field); otherwise
     the innermost that begins there (`- name: a  # confirm` in a longer entry marks the name).
@@ -429,7 +429,7 @@ def _confirmed(text: str, root: _Node, entries: list[_Entry]) -> Iterator[str]:
             continue  # below the last entry
         here = by_line[lines[following]]
         whole = [entry for entry in here if entry.last_line == lines[following]]
-        yield min(whole, key=lambda entry: entry.depth).path if whole else here[-1].path
+        yield min(whole, key=lambda entry: entry.depth).path if whole else here[-1].path, mark["words"].strip(" :\t")
 
 
 def _text_spans(node: _Node) -> Iterator[tuple[int, int]]:

@@ -175,14 +175,16 @@ def settle_key(source: Source, older: Source | None, inferred: Inferred, before:
             raise UsageError(f"{source.delivery.path} has no column {unknown[0]}", field=unknown[0],
                              hint=f"its columns are {', '.join(by_name)}")
         if len(asked) == 1 and by_name[asked[0]].why_not:
-            notes.append(f"{asked[0]} is no clean key: {by_name[asked[0]].why_not}; publish will refuse the delivery and name the rows")
+            facts = inferred.column(asked[0])
+            refused = "; publish will refuse the delivery and name the rows" if facts and (facts.nulls or facts.duplicates) else ""
+            notes.append(f"{asked[0]} is no clean key: {by_name[asked[0]].why_not}{refused}")
         elif len(asked) == 1 and by_name[asked[0]].doubt:
             notes.append(by_name[asked[0]].doubt)
         return _compare(source, older, inferred, before, asked), tuple(asked)
     if not candidates:
-        nearly = [f"{each.name} ({each.why_not})" for each in inferred.keys if each.rank < 3] or [each.name for each in inferred.keys[:5]]
+        nearly = [f"{each.name} ({each.why_not})" for each in inferred.keys if each.rank != 3] or [each.name for each in inferred.keys[:5]]
         raise UsageError(f"no column of {source.delivery.path} can be the key: {listed(nearly[:5], len(nearly))}", field="key",
-                         hint="have the producer repair one of them, or name a list of columns with --key")
+                         hint="have the producer repair one of them, or name with --key columns that identify a feature together")
     for each in candidates:
         drift = _compare(source, older, inferred, before, (each.name,))
         if drift is None or not drift.renumbered:
