@@ -144,3 +144,35 @@ def test_bytes_that_are_no_keys():
     assert key.decode_keys(pa.array([], pa.binary()), [pa.int64()])[0].type == pa.int64()
     with pytest.raises(ValueError, match="1 components, 2 types"):
         key.decode_keys(pa.array([b"sx"]), [pa.string(), pa.string()])
+
+
+# ---- keys of several rules in one array ----
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.integers(-(2**63), 2**63 - 1)), st.tuples(st.text(max_size=4)), st.tuples(st.text(max_size=3), st.integers(-5, 5)),
+            st.tuples(st.integers(0, 3), st.text(max_size=3), st.text(max_size=3)), st.tuples(st.integers(2**63, 2**64 - 1)),
+        ),
+        max_size=12,
+    ),
+    st.sampled_from([None, 0, 3]),
+)
+def test_ids_of_keys_of_several_rules_are_those_of_each(rows, null):
+    made, said = [], []
+    for row in rows:
+        data = pa.table({str(n): pa.array([value], pa.uint64() if isinstance(value, int) and value >= 2**63 else None) for n, value in enumerate(row)})
+        made += key.key_bytes(data, data.column_names)[0].to_pylist()
+        said += key.feature_ids(data, data.column_names).to_pylist()
+    if null is not None and null <= len(made):
+        made.insert(null, None)
+        said.insert(null, None)
+    assert key.ids_of(pa.array(made, pa.binary())).to_pylist() == said
+
+
+def test_ids_of_many_keys_take_a_step_a_component():
+    """Each step looks at keys that have another component left: as many steps as the longest key has, whatever their number."""
+    many = key.key_bytes(pa.table({"k": [f"key {n}" for n in range(50_000)]}), ["k"])[0]
+    assert key.ids_of(many).to_pylist() == [f"key {n}" for n in range(50_000)]
+    assert [len(rows) for rows in key._rules_of(many)] == [50_000]

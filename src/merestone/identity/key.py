@@ -310,11 +310,11 @@ def _rules_of(keys: Any) -> list[_Places]:
     data, start, end = _flat(keys.drop_null())
     if (end == start).any():
         raise ValueError("a canonical key is empty")
+    start = start.copy()  # it is advanced, and start and end are views of one array
     rule = np.zeros(len(there), np.int64)
     open_ = np.arange(len(there))
     while len(open_):
         tags = data[start[open_]].astype(np.int64)
-        tags[tags == ord("j")] = ord("i")
         # Beyond every number so far: a key that ends here is of another rule than one that goes on.
         rule[open_] = np.unique(rule[open_] * 256 + tags, return_inverse=True)[1] + (rule.max() + 1)
         for tag in np.unique(tags):
