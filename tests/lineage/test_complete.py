@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from merestone.lineage.collector import LineageCollector
-from merestone.lineage.complete import check_chain, check_sequence
+from merestone.lineage.complete import Order, check_chain, check_sequence
 from merestone.lineage.event import LineageEvent, make_sequence
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -55,6 +57,24 @@ def test_one_number_on_two_events_is_an_alert_and_a_replay_is_none():
 def test_times_beyond_the_skew_are_reported():
     assert check_sequence(table(event("a", time=NOW + timedelta(minutes=5))), now=NOW) == []
     assert said(check_sequence(table(event("a", time=NOW + timedelta(minutes=6))), now=NOW)) == [("future", 1, ["a"])]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(PLAN), st.integers(0, 6), st.integers(1, 2), st.integers(0, 9)), max_size=14))
+@settings(max_examples=60, deadline=None)
+def test_a_run_in_tables_by_feature_has_the_gaps_of_the_whole(rows):
+    made = [event(feature, stage, sequence=make_sequence(attempt, 0, n), time=NOW + timedelta(minutes=ahead))
+            for feature, stage, n, attempt, ahead in rows]
+    order = Order(NOW)
+    for feature in "abc":
+        order.add(table(*(each for each in made if each.feature_id == feature)))
+    split, whole_run = order.gaps(), check_sequence(table(*made), now=NOW)
+    assert [(each.rule, each.count) for each in split] == [(each.rule, each.count) for each in whole_run]
+    numbers = {each.sequence for each in made}
+    places = [{each & 0xFFFFFF for each in numbers if each >> 48 == attempt} for attempt in (1, 2)]
+    missing = sum(max(each) + 1 - len(each) for each in places if each)
+    assert sum(each.count for each in split if each.rule == "sequence_gap") == missing
+    twice = [one for one in numbers if len({each.event_id() for each in made if each.sequence == one}) > 1]
+    assert sum(each.count for each in split if each.rule == "sequence_twice") == len(twice)
 
 
 def test_an_empty_run_has_no_gaps():

@@ -44,25 +44,54 @@ def check_sequence(table: Any, *, now: datetime) -> list[Gap]:
     - `sequence_gap`: a number is missing inside a batch; reported, never filled. Batches of Merestone begin at 0, others where they do.
     - `future`: event_time_utc lies beyond `now` and the skew of clocks; it is kept, and no freshness may be taken from it.
     """
-    found: list[Gap] = []
-    pairs = table.select(["sequence", "event_id"]).group_by(["sequence", "event_id"]).aggregate([])
-    numbers, counts = np.unique(np.asarray(columns.one_chunk(pairs.column("sequence"))), return_counts=True)
-    if len(twice := numbers[counts > 1]):
-        found.append(Gap("sequence_twice", "one sequence stands on several events", len(twice), _shown(twice)))
-    jumps = np.diff(numbers)
-    inside = (numbers[1:] >> 24 == numbers[:-1] >> 24) & (jumps > 1)
-    firsts = np.flatnonzero(np.diff(numbers >> 24, prepend=-1) != 0)
-    late = firsts[(numbers[firsts] >> 48 > 0) & (numbers[firsts] & 0xFFFFFF > 0)]  # a batch of ours that does not begin at 0
-    missing = [range(int(numbers[at]) + 1, int(numbers[at + 1])) for at in np.flatnonzero(inside)]
-    missing += [range(int(numbers[at]) & ~0xFFFFFF, int(numbers[at])) for at in late]
-    if missing:
-        missing.sort(key=lambda each: each.start)
-        words = tuple(str(each.start) if len(each) == 1 else f"{each.start} to {each.stop - 1}" for each in missing[:SAMPLES])
-        found.append(Gap("sequence_gap", "numbers are missing inside a batch", sum(map(len, missing)), words))
-    ahead = np.asarray(pc.greater(columns.one_chunk(table.column("event_time_utc")), pa.scalar(now + SKEW, pa.timestamp("us", "UTC"))))
-    if ahead.any():
-        found.append(Gap("future", f"event_time_utc is after {(now + SKEW).isoformat()}", int(ahead.sum()), _features(table, ahead)))
-    return found
+    order = Order(now)
+    order.add(table)
+    return order.gaps()
+
+
+class Order:
+    """`check_sequence` for a run that comes in tables, each with all rows of its features: 8 bytes an event are kept."""
+
+    def __init__(self, now: datetime) -> None:
+        self._latest = pa.scalar(now + SKEW, pa.timestamp("us", "UTC"))
+        self._numbers: list[npt.NDArray[np.int64]] = []
+        self._ahead = 0
+        self._early: tuple[str, ...] = ()
+
+    def add(self, table: Any) -> None:
+        """Take rows with sequence, event_id, event_time_utc and feature_id."""
+        pairs = table.select(["sequence", "event_id"]).group_by(["sequence", "event_id"]).aggregate([])  # an event stands in one table alone
+        self._numbers.append(np.asarray(columns.one_chunk(pairs.column("sequence"))))
+        ahead = np.asarray(pc.greater(columns.one_chunk(table.column("event_time_utc")), self._latest))
+        if ahead.any():
+            self._ahead += int(ahead.sum())
+            self._early = (*self._early, *_features(table, ahead))[:SAMPLES]
+
+    def gaps(self) -> list[Gap]:
+        """What was found; nothing can be added afterwards."""
+        found: list[Gap] = []
+        numbers = np.concatenate(self._numbers) if self._numbers else np.empty(0, np.int64)
+        self._numbers.clear()
+        numbers.sort()
+        again = numbers[1:] == numbers[:-1]
+        if again.any():
+            twice = np.unique(numbers[1:][again])
+            found.append(Gap("sequence_twice", "one sequence stands on several events", len(twice), _shown(twice)))
+            numbers = numbers[np.concatenate([[True], ~again])]
+        jumps = np.flatnonzero(np.diff(numbers) > 1)
+        inside = jumps[numbers[jumps + 1] >> 24 == numbers[jumps] >> 24]
+        firsts = np.concatenate([[0], jumps + 1]) if len(numbers) else np.empty(0, np.int64)
+        late = firsts[(numbers[firsts] >> 48 > 0) & (numbers[firsts] & 0xFFFFFF > 0)]  # a batch of ours that does not begin at 0 ...
+        late = late[(late == 0) | (numbers[late - 1] >> 24 != numbers[late] >> 24)]  # ... and no gap inside one
+        missing = [range(int(numbers[at]) + 1, int(numbers[at + 1])) for at in inside]
+        missing += [range(int(numbers[at]) & ~0xFFFFFF, int(numbers[at])) for at in late]
+        if missing:
+            missing.sort(key=lambda each: each.start)
+            words = tuple(str(each.start) if len(each) == 1 else f"{each.start} to {each.stop - 1}" for each in missing[:SAMPLES])
+            found.append(Gap("sequence_gap", "numbers are missing inside a batch", sum(map(len, missing)), words))
+        if self._ahead:
+            found.append(Gap("future", f"event_time_utc is after {self._latest.as_py().isoformat()}", self._ahead, self._early))
+        return found
 
 
 def check_chain(table: Any, plan: Sequence[str]) -> list[Gap]:

@@ -23,7 +23,7 @@ from merestone.errors import CorruptError
 from merestone.identity import key as keys
 from merestone.lineage import reading
 from merestone.lineage.collector import OUTSIDE_CHAIN, base_stage
-from merestone.lineage.complete import Gap, check_chain, check_sequence
+from merestone.lineage.complete import Gap, Order, check_chain
 from merestone.lineage.reading import RunManifest, deduplicate
 from merestone.lineage.store import ROOT
 from merestone.outcome import SAMPLES
@@ -120,11 +120,13 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
     run, plan = attempts[-1].run_id, attempts[-1].plan
     found.runs.append(run)
     last = plan[-1] if plan else None
-    order, accepted, rejected = [], [], []
+    order, events = Order(now), 0
+    accepted, rejected = [], []
     published: dict[str, list[Any]] = {}
     gaps: dict[tuple[str, str], Gap] = {}
     for table in reading.scan(store, attempts, root, names=_NAMES):
-        order.append(table.select(["sequence", "event_id", "event_time_utc", "feature_id"]))
+        order.add(table)
+        events += table.num_rows
         for gap in check_chain(table, plan) if plan else ():
             known = gaps.get((gap.rule, gap.message))
             gaps[gap.rule, gap.message] = gap if known is None else Gap(
@@ -139,16 +141,15 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
         rejected.append(turned_down)
         reached = ids.filter(pc.and_(pc.equal(bases, last), pc.invert(refused))) if last is not None else ids.slice(0, 0)
         accepted.append(reached.filter(pc.invert(pc.is_in(reached, turned_down))))
-        events = standing.filter(outside)
-        for kind in pc.unique(events.column("change_class")).to_pylist():
+        told = standing.filter(outside)
+        for kind in pc.unique(told.column("change_class")).to_pylist():
             if kind is not None:
-                published.setdefault(kind, []).append(events.filter(pc.equal(events.column("change_class"), kind)).column("feature_id").combine_chunks())
+                published.setdefault(kind, []).append(told.filter(pc.equal(told.column("change_class"), kind)).column("feature_id").combine_chunks())
     found.gaps += [(run, gap) for gap in gaps.values()]
-    if order and not plan:
-        events = sum(each.num_rows for each in order)
+    if events and not plan:
         found.gaps.append((run, Gap("no_plan", "the run says nothing of its stages, so their chain cannot be checked", events, ())))
-    if order and attempts[-1].expired is None:
-        found.gaps += [(run, gap) for gap in check_sequence(pa.concat_tables(order), now=now)]
+    if attempts[-1].expired is None:
+        found.gaps += [(run, gap) for gap in order.gaps()]
     return _Told(_joined(accepted), _joined(rejected), {kind: _joined(each) for kind, each in published.items()})
 
 
