@@ -21,11 +21,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from merestone.errors import SourceError, UsageError
-from merestone.geometry import kernel
 from merestone.lineage import columns
 from merestone.lineage.collector import LineageCollector, base_stage
 from merestone.lineage.crs import canonical_crs
-from merestone.lineage.event import IDENTITY, SEPARATOR, LineageEvent, make_event_id
+from merestone.lineage.event import IDENTITY, LineageEvent, make_event_id
 from merestone.lineage.mapping import LogMapping, exact_float, read_time, whole_times
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
 
@@ -415,9 +414,7 @@ def _targets(column: Any) -> tuple[Any, Bools]:
 
 def _event_ids(table: Any) -> Any:
     """`make_event_id` over sound rows: a string array."""
-    parts = [pc.cast(columns.one_chunk(table.column(name)), pa.binary()) for name in IDENTITY]
-    joined = pc.binary_join_element_wise(*parts, pa.scalar(SEPARATOR.encode(), pa.binary()))
-    return columns.to_hex(columns.id_array(columns.raw(kernel.blake2b16(joined), 16)))
+    return columns.to_hex(columns.id_array(columns.event_ids(*(columns.one_chunk(table.column(name)) for name in IDENTITY))))
 
 
 def _taken(table: Any, reserved: Reserved) -> Bools:
