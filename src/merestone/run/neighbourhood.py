@@ -136,6 +136,7 @@ class _Carried:
         self._gone = leaving[sort_by_hash(leaving)]
         terms = run.terms
         schema = terms.layout.row_schema
+        self._geometry = terms.geometry
         self._schema = pa.schema([schema.field(name) for name in (*terms.key_columns, terms.geometry)])
         self.keys = pa.array([], pa.binary())
 
@@ -146,14 +147,13 @@ class _Carried:
         for file in self._run.files:
             if tree is not None and (file.bbox is None or not len(meeting(tree, np.array([file.bbox])))):
                 continue
-            rows, canonical = self._read([file])
-            stays = np.flatnonzero(find(self._gone, halves(kernel.blake2b16(canonical))) < 0)
-            if tree is not None:
-                near = np.zeros(len(canonical), np.bool_)
-                near[meeting(tree, kernel.scan(rows).bounds)] = True
-                stays = stays[near[stays]]
-            shapes.append(rows.take(pa.array(stays)))
-            names.append(canonical.take(pa.array(stays)))
+            rows = self._read(file, geometry=True)
+            if tree is not None:  # most rows of a file lie nowhere near, and need no key
+                rows = rows.take(pa.array(meeting(tree, kernel.scan(rows.column(self._geometry)).bounds)))
+            canonical, _ = keys.key_bytes(rows, self._run.terms.key_columns)
+            stays = pa.array(find(self._gone, halves(kernel.blake2b16(canonical))) < 0)
+            shapes.append(_one(rows.column(self._geometry).chunks).filter(stays))
+            names.append(canonical.filter(stays))
         self.keys = _one(names)
         return _one(shapes)
 
@@ -162,14 +162,16 @@ class _Carried:
         shapes = []
         for file in self._run.files:
             if file.partition in partitions:
-                rows, canonical = self._read([file])
-                shapes.append(rows.take(pa.array(np.flatnonzero(find(self._gone, halves(kernel.blake2b16(canonical))) >= 0))))
+                canonical, _ = keys.key_bytes(self._read(file, geometry=False), self._run.terms.key_columns)
+                gone = np.flatnonzero(find(self._gone, halves(kernel.blake2b16(canonical))) >= 0)
+                if len(gone):
+                    shapes += self._read(file, geometry=True).column(self._geometry).take(pa.array(gone)).chunks
         return _one(shapes)
 
-    def _read(self, files: list[DataFile]) -> tuple[Any, Any]:
-        rows = read_rows(self._run.store, files, self._schema).combine_chunks()
-        canonical, _ = keys.key_bytes(rows, self._run.terms.key_columns)
-        return _one(rows.column(self._run.terms.geometry).chunks), canonical
+    def _read(self, file: DataFile, *, geometry: bool) -> Any:
+        """The rows of a file: key columns, and the geometry where it is asked for."""
+        schema = self._schema if geometry else self._schema.remove(self._schema.get_field_index(self._geometry))
+        return read_rows(self._run.store, [file], schema).combine_chunks()
 
 
 def _one(parts: Iterable[Any]) -> Any:
