@@ -3,9 +3,12 @@
 import hashlib
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -13,12 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from merestone.errors import ConflictError, UsageError
 from merestone.lineage import merkle
 from merestone.lineage.collector import LineageCollector
 from merestone.lineage.event import LineageEvent, make_sequence
-from merestone.lineage.reading import attempts_of, conformance_summary, read_run, sealed_runs
+from merestone.lineage.proof import verify_runs
+from merestone.lineage.reading import attempts_of, conformance_summary, deduplicate, deduplicate_report, read_run, sealed_runs
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import RunWriter
 from merestone.outcome import PASS, REJECT, Steps
@@ -223,6 +229,111 @@ def test_files_that_no_sealed_run_lists_are_not_there(store, scratch):
     assert conformance_summary(Path(store.url) / "_lineage", "r1")["total_events"] == 2
 
 
+NEVER = 1_000
+PLAN = (("attr_cast", "CAST"), ("snap", "SNAP"), ("validate", "VALIDATE"))
+
+
+@st.composite
+def nights(draw):
+    """Batches of features, and attempts at them: verdicts, the order in which workers finish, batches that come twice, where it breaks off."""
+    features = [f"f{each}" for each in range(draw(st.integers(1, 9)))]
+    cuts = sorted(draw(st.lists(st.integers(0, len(features)), max_size=3)))
+    batches = [features[start:end] for start, end in zip([0, *cuts], [*cuts, len(features)], strict=True)]
+    attempts = []
+    for _ in range(draw(st.integers(1, 3))):
+        verdicts = {(each, stage): draw(st.sampled_from(["PASS", "PASS", "WARN", "REJECT"])) for each in features for stage, _ in PLAN}
+        order = draw(st.permutations(range(len(batches))))
+        again = draw(st.lists(st.sampled_from(range(len(batches))), max_size=2))
+        attempts.append((verdicts, [*order, *again], draw(st.just(NEVER) | st.integers(0, 14))))
+    return batches, attempts, draw(st.integers(1, 12))
+
+
+class Breaking(LocalStore):
+    """Breaks off at a moment: each batch is one, and each side of each write."""
+
+    def __init__(self, root, left):
+        super().__init__(root)
+        self.left = left
+
+    def reach(self):
+        if self.left == 0:
+            raise BrokenPipeError
+        self.left -= 1
+
+    def create(self, name, data):
+        self.reach()
+        super().create(name, data)
+        self.reach()
+
+    def create_from(self, name, local_path):
+        self.reach()
+        super().create_from(name, local_path)
+        self.reach()
+
+
+def told(verdicts, attempt, number, features):
+    """What a worker makes of one batch (compact events), and the same as a plain list."""
+    words = ("PASS", "WARN", "REJECT")
+    steps = [Steps(stage, kind, np.array([words.index(verdicts[each, stage]) for each in features], np.uint8),
+                   pa.array([None if verdicts[each, stage] == "PASS" else f"{stage} in attempt {attempt}" for each in features], pa.string()),
+                   "EPSG:25832", "EPSG:4326") for stage, kind in PLAN]
+    collector = LineageCollector()
+    collector.add_columns(pa.array(features, pa.string()), steps, run_id="r1", attempt=attempt, batch=number, time=TIME)
+    plain, n = [], 0
+    for each in features:
+        for stage, _ in PLAN:
+            plain.append((each, stage, verdicts[each, stage], make_sequence(attempt, number, n)))
+            n += 1
+            if verdicts[each, stage] == "REJECT":
+                break
+    return collector.drain(), plain
+
+
+@settings(deadline=None, max_examples=30)
+@given(nights())
+def test_no_event_is_lost_and_none_counts_twice_whatever_breaks(tmp_path_factory, night):
+    batches, attempts, part_rows = night
+    folder = tmp_path_factory.mktemp("night")
+    store, sealed_events = LocalStore(folder / "dataset"), []
+    for attempt, (verdicts, order, breaks) in enumerate(attempts, 1):
+        writer = RunWriter(str(folder), "r1", attempt, f"n{attempt}", part_rows=part_rows, group_rows=4)
+        with ThreadPoolExecutor(3) as workers:
+            done = list(workers.map(lambda number, a=attempt, v=verdicts: told(v, a, number, batches[number]), order))
+        plain, breaking = [], Breaking(store.url, breaks)
+        try:
+            for table, events in done:
+                breaking.reach()
+                writer.write(table)
+                plain += events
+            writer.seal(breaking, **SEAL)
+        except BrokenPipeError:
+            pass  # as a killed process: what it left is in the store or in the scratch folder, and nobody tidies up
+        if any(each.attempt == attempt for each in sealed_runs(store)):
+            sealed_events += plain
+    if not sealed_events:
+        assert all(each.counts["total_events"] == 0 for each in sealed_runs(store))
+        return
+    rows = read_run(store, "r1")
+    assert Counter((each["feature_id"], each["stage"], each["outcome"], each["sequence"]) for each in rows.to_pylist()) == Counter(sealed_events)
+    model = {}
+    for feature, stage, outcome, sequence in sealed_events:
+        if sequence >= model.get((feature, stage), ("", -1))[1]:
+            model[feature, stage] = (outcome, sequence)
+    stands = [(each["feature_id"], each["stage"], each["outcome"], each["sequence"]) for each in deduplicate(rows).to_pylist()]
+    assert sorted(stands) == sorted((*key, *value) for key, value in model.items())
+    report = deduplicate_report(rows)
+    assert (report.conflicts, report.standing + report.replays + report.corrections) == (0, len(sealed_events))
+    rejects = {(feature, stage, sequence >> 48) for feature, stage, outcome, sequence in sealed_events if outcome == "REJECT"}
+    later = {(feature, stage): sequence >> 48 for feature, stage, _, sequence in stands}
+    standing = {(feature, stage) for feature, stage, outcome, _ in stands if outcome == "REJECT"}
+    assert all((feature, stage) in standing or later[feature, stage] > attempt for feature, stage, attempt in rejects)
+    outcomes = Counter(outcome for outcome, _ in model.values())
+    summary = conformance_summary(Path(store.url) / "_lineage", "r1")
+    assert (summary["total_events"], summary["passed"], summary["warned"], summary["rejected"]) == (
+        len(model), outcomes["PASS"], outcomes["WARN"], outcomes["REJECT"])
+    assert verify_runs(store) == []
+
+
 VICTIM = """
 import os, signal, sys
 from datetime import UTC, date, datetime
@@ -232,51 +343,62 @@ from merestone.lineage.store import RunWriter
 from merestone.outcome import Steps
 from merestone.storage.local import LocalStore
 
-class Fatal(LocalStore):
-    step = 0
-    def _reach(self):
-        if Fatal.step == int(sys.argv[3]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        Fatal.step += 1
-    def create(self, name, data):
-        self._reach(); super().create(name, data); self._reach()
-    def create_from(self, name, path):
-        self._reach(); super().create_from(name, path); self._reach()
+def work(store, scratch, attempt, nonce):
+    time = datetime(2026, 3, 3, tzinfo=UTC)
+    writer = RunWriter(scratch, "r1", attempt, nonce, part_rows=20)
+    for number in range(2):
+        ids = pa.array([f"{number}-{each}" for each in range(30)])
+        collector = LineageCollector()
+        collector.add_columns(ids, [Steps("validate", "VALIDATE", np.zeros(30, np.uint8), pa.nulls(30, pa.string()), "EPSG:4326", "EPSG:4326")],
+                              run_id="r1", attempt=attempt, batch=number, time=time)
+        writer.write(collector.drain())
+    writer.seal(store, run_date=date(2026, 3, 3), plan=["validate"], tool={}, time=time)
 
-time = datetime(2026, 3, 3, tzinfo=UTC)
-writer = RunWriter(sys.argv[2], "r1", int(sys.argv[4]), sys.argv[5], part_rows=20)
-for number in range(3):
-    ids = pa.array([f"{number}-{each}" for each in range(30)])
-    collector = LineageCollector()
-    collector.add_columns(ids, [Steps("validate", "VALIDATE", np.zeros(30, np.uint8), pa.nulls(30, pa.string()), "EPSG:4326", "EPSG:4326")],
-                          run_id="r1", attempt=int(sys.argv[4]), batch=number, time=time)
-    writer.write(collector.drain())
-writer.seal(Fatal(sys.argv[1]), run_date=date(2026, 3, 3), plan=["validate"], tool={}, time=time)
+class Fatal(LocalStore):
+    left = 0
+    def reach(self):
+        if Fatal.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        Fatal.left -= 1
+    def create(self, name, data):
+        self.reach(); super().create(name, data); self.reach()
+    def create_from(self, name, path):
+        self.reach(); super().create_from(name, path); self.reach()
+
+if __name__ == "__main__":
+    store, Fatal.left, sync = Fatal(sys.argv[1]), int(sys.argv[3]), os.fsync
+    def fatal_sync(file):
+        store.reach(); sync(file)  # a file is written and has no name yet
+    os.fsync = fatal_sync
+    work(store, sys.argv[2], 1, "aa")
 """
 
 
-@pytest.mark.parametrize("step", range(9))
+@pytest.mark.parametrize("step", range(15))
 def test_a_kill_at_any_write_leaves_all_or_nothing_and_the_retry_completes(store, scratch, tmp_path, step):
+    before = RunWriter(scratch, "r0", 1, "ab12")
+    before.write(batch("r0", ["a", "b"]))
+    before.seal(store, **SEAL)
     code = tmp_path / "victim.py"
     code.write_text(VICTIM)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-    def run(at, attempt, nonce):
-        return subprocess.run([sys.executable, str(code), store.url, scratch, str(at), str(attempt), nonce], env=environment,
-                              check=False, timeout=60).returncode
-
-    killed = run(step, 1, "aa")
-    assert killed == (-signal.SIGKILL if step < 8 else 0)
-    sealed = step >= 7  # three parts, two steps each, then the run manifest
+    done = subprocess.run([sys.executable, str(code), store.url, scratch, str(step)], check=False, timeout=300,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}).returncode
+    # Each of three objects: before it, its file, its folder, behind it; and two folders that are new.
+    assert done == (-signal.SIGKILL if step < 14 else 0)
+    assert read_run(store, "r0").num_rows == 4
+    sealed = "r1" in {each.run_id for each in sealed_runs(store)}
+    assert sealed == (step >= 12)  # the run manifest has its name
     if sealed:
-        assert read_run(store, "r1").num_rows == 90
+        assert read_run(store, "r1").num_rows == 60
     else:
         with pytest.raises(UsageError, match="no sealed run 'r1'"):
             read_run(store, "r1")
-    assert run(99, 2, "bb") == 0
+    runpy.run_path(str(code))["work"](store, scratch, 2, "bb")
     summary = conformance_summary(Path(store.url) / "_lineage", "r1")
-    assert summary["total_events"] == summary["features"] == summary["passed"] == 90
+    assert summary["total_events"] == summary["features"] == summary["passed"] == 60
     assert [each.attempt for each in attempts_of(store, "r1")] == ([1, 2] if sealed else [2])
+    assert read_run(store, "r0").num_rows == 4
+    assert verify_runs(store) == []
 
 
 def test_an_event_costs_about_twenty_five_bytes(store, scratch):
