@@ -1,6 +1,8 @@
 """What outlived its window goes, on confirmation; what live features need stays; counts and roots stay; no break in between loses anything."""
 
+import copy
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -43,19 +45,30 @@ def clock(monkeypatch):
     return at
 
 
-@pytest.fixture
-def nights(tmp_path, clock):
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
     """Old: 40 features added; one changed and one removed; a refused run. New: another one changed."""
+    folder = tmp_path_factory.mktemp("retain")
     fields = [dict(each) for each in FIELDS]
     fields[1]["nullable"] = False
-    made = Estate(tmp_path / "product", fields, geometry_type="point", key=["pid"], epsg=28992, precision=3).free()
+    made = Estate(folder / "product", fields, geometry_type="point", key=["pid"], epsg=28992, precision=3).free()
     second = {"p3": {"owner": "b"}, "p7": None}
     deliveries = (rows(), rows(**second), rows(**second, p1={"owner": None}), rows(**second, p5={"owner": "c"}))
     made.ids = []
-    for number, (time, given) in enumerate(zip(NIGHTS, deliveries, strict=True)):
-        clock(time)
-        made.ids.append(made.publish(save(given, tmp_path / f"{number}.gpkg")).result.run_id)
+    with pytest.MonkeyPatch.context() as patch:
+        for number, (time, given) in enumerate(zip(NIGHTS, deliveries, strict=True)):
+            patch.setattr(environment, "now", lambda time=time: time)
+            made.ids.append(made.publish(save(given, folder / f"{number}.gpkg")).result.run_id)
     assert made.version == 3
+    return made
+
+
+@pytest.fixture
+def nights(built, tmp_path, clock):
+    """A copy of what was built, years later."""
+    made = copy.deepcopy(built)
+    made.folder, made.url = tmp_path / "product", tmp_path / "product" / "published"
+    shutil.copytree(built.folder, made.folder)
     clock(LATER)
     return made
 
