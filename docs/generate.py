@@ -18,6 +18,7 @@ import click
 
 from merestone import errors
 from merestone.cli.edge import EXIT_INTERRUPTED
+from merestone.cli.examples import EXAMPLES
 from merestone.cli.family import Family
 from merestone.cli.main import root
 from merestone.contract.reference import reference
@@ -135,6 +136,7 @@ def cli_page() -> str:
     ]
     for name, command in commands():
         out += ["", f"## merestone {name}", "", "```", _usage(name, command), "```", "", *_paragraphs(command.help)]
+        out += ["", f"Example: `{EXAMPLES[name]}`"]
         rows = [_row(each) for each in command.params if isinstance(each, click.Option) and not each.hidden and each.name != "as_json"]
         if rows:
             out += ["", "| option | |", "|---|---|", *rows]
@@ -167,7 +169,8 @@ def _value(option: click.Option) -> str:
 
 def _row(option: click.Option) -> str:
     value = _value(option).replace("|", "\\|")
-    return f"| `{option.opts[0]}{value}` | {option.help}{' Required.' if option.required else ''} |"
+    default = f" Default: {option.default}." if option.show_default else ""
+    return f"| `{option.opts[0]}{value}` | {option.help}{default}{' Required.' if option.required else ''} |"
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The fixed names of the command line, and that its help costs nothing."""
 
+import shlex
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import click
 import pytest
 
 from merestone import __version__
+from merestone.cli.examples import EXAMPLES
 from merestone.cli.family import Family
 from merestone.cli.main import COMMANDS, LATER, root
 
@@ -69,6 +71,27 @@ def test_the_fixed_names_exist(name):
     assert spelt >= FIXED[name]
     assert "--json" in spelt
     assert not command.hidden
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_the_help_of_each_command_shows_a_call_that_it_takes(name, merestone):
+    shown = merestone(*name.split(), "--help").out
+    assert f"\n  Example:\n    {EXAMPLES[name]}\n" in shown, "on one line, ready to be copied"
+    words = shlex.split(EXAMPLES[name].partition(" > ")[0])
+    assert words[: 1 + len(name.split())] == ["merestone", *name.split()]
+    command = find(name)
+    with command.make_context(name, words[1 + len(name.split()):]) as context:
+        assert context.params
+
+
+def test_every_command_has_an_example():
+    context = click.Context(root, info_name="merestone")
+    names = []
+    for name in root.list_commands(context):
+        command = root.get_command(context, name)
+        inner = command.list_commands(click.Context(command)) if isinstance(command, Family) else []
+        names += [f"{name} {each}" for each in inner] or [name]
+    assert set(names) == set(EXAMPLES)
 
 
 @pytest.mark.parametrize("name", sorted(LATER_NAMES))

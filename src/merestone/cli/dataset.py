@@ -92,7 +92,7 @@ def _names(text: str | None, geometry: str) -> list[str] | None:
 
 @click.command()
 @options.dataset
-@click.option("--as", "form", type=click.Choice(["paths", "duckdb", "vrt"]), default="paths",
+@click.option("--as", "form", type=click.Choice(["paths", "duckdb", "vrt"]), default="paths", show_default=True,
               help="Paths, SQL of a view for DuckDB, or a VRT for GDAL and QGIS.")
 @options.as_json
 def files(dataset: str, form: str, as_json: bool) -> int:

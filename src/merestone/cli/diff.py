@@ -24,7 +24,8 @@ from merestone.run.diff import compared
 @click.argument("newer", metavar="B")
 @click.option("--key", metavar="COLUMNS", help="The column that names a feature, or several with commas; found by default.")
 @click.option("--contract", metavar="FILE", help="Compare under a contract: its types, grid, key, and what it calls volatile.")
-@click.option("--precision", type=click.IntRange(min=0, max=15), metavar="N", help="Decimals of the coordinates; measured by default.")
+@click.option("--precision", type=click.IntRange(min=0, max=15), metavar="N",
+              help="Decimals of the coordinates that count, in units of the CRS; measured by default.")
 @click.option("--ignore", metavar="COLUMNS", help="Columns that do not count, with commas.")
 @click.option("--layer", metavar="NAME", help="The layer, for files that have several.")
 @click.option("--keys", is_flag=True, help="List the keys of each class.")

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
+from merestone.cli.examples import EXAMPLES
 from merestone.errors import UsageError
 
 
@@ -42,14 +43,17 @@ class Family(click.Group):
         return [*self.lazy, *(name for name in super().list_commands(ctx) if name not in self.lazy)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command by name; one of a later version is a command that refuses."""
-        if cmd_name in self.lazy:
-            place = self.lazy[cmd_name]
-            loaded: click.Command = getattr(import_module(place.module), place.attribute)
-            return loaded
+        """A command by name, with its example; one of a later version is a command that refuses."""
         if cmd_name in self.later:
             return not_yet(f"{ctx.command_path} {cmd_name}", self.later[cmd_name])
-        return super().get_command(ctx, cmd_name)
+        found = super().get_command(ctx, cmd_name)
+        if cmd_name in self.lazy:
+            place = self.lazy[cmd_name]
+            found = getattr(import_module(place.module), place.attribute)
+        example = EXAMPLES.get(" ".join([*ctx.command_path.split()[1:], cmd_name]))
+        if found is not None and example is not None:
+            found.epilog = f"\b\nExample:\n  {example}"  # \b: a line that is typed is not broken
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without loading any."""

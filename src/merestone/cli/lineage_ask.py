@@ -137,8 +137,10 @@ def runs(dataset: str, as_json: bool) -> int:
 @options.whole_dataset
 @_runs
 @click.option("--last", type=click.IntRange(min=1), default=30, show_default=True, metavar="N", help="At most so many of the newest runs.")
-@click.option("--max-rejected", type=click.FloatRange(0, 1), metavar="SHARE", help="The largest share of features that a run may reject.")
-@click.option("--max-warned", type=click.FloatRange(0, 1), metavar="SHARE", help="The largest share of features that a run may warn of.")
+@click.option("--max-rejected", type=click.FloatRange(0, 1), metavar="SHARE",
+              help="The share of features that a run may reject, 0.01 for 1 %; not judged by default.")
+@click.option("--max-warned", type=click.FloatRange(0, 1), metavar="SHARE",
+              help="The share of features that a run may warn of, 0.01 for 1 %; not judged by default.")
 @click.option("--html", metavar="FILE", help="Write a page with charts; it needs no network.")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML, a test case a run.")
 @options.as_json

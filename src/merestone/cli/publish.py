@@ -32,8 +32,8 @@ _PUBLICATIONS = (".yaml", ".yml", ".json")
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--source", metavar="PATH", help="The delivery, in place of the one that the file names.")
-@click.option("--confirm", metavar="TOKEN", help="Publish what a guard stopped, with the token that it printed.")
-@click.option("--run-id", metavar="ID", help="Name the run; by default the id is derived from the delivery.")
+@click.option("--confirm", metavar="TOKEN", help="Publish what a guard stopped, with the token that it printed; it holds once, for seven days.")
+@click.option("--run-id", metavar="ID", help="Name the run (letters, digits, . _ -); by default the id is derived from delivery and version.")
 @click.option("--dry-run", is_flag=True, help="Say what would be published; write nothing.")
 @options.as_json
 def publish(file: str, source: str | None, confirm: str | None, run_id: str | None, dry_run: bool, as_json: bool) -> int:
