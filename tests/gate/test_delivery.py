@@ -77,6 +77,24 @@ def test_twins_are_found_over_batches_and_named():
     assert finding.observed == "'AB-9' / 'ab-9 '"
 
 
+def test_twins_among_texts_that_are_not_in_question():
+    twins = TwinKeys()
+    twins.add(pa.array(["new 1", "NEW  2", "x", "X"]))
+    assert twins.among(pa.array(["old", "New 2", None])).tolist() == [1]
+    assert sorted(twins.suspects().tolist()) == [1, 2, 3]
+    assert TwinKeys().among(pa.array(["a"])).tolist() == []
+
+
+@pytest.mark.parametrize("pair", [("AB-1", "ab-1"), ("AB-1", " AB-1"), ("a  b", "a b"), ("A1", "\uff211"), ("\ufb01n", "fin")])
+def test_keys_that_are_read_alike_are_twins(pair):
+    assert twin_keys("pid", list(pair), [1, 2]) is not None
+
+
+@pytest.mark.parametrize("pair", [("1", "01"), ("a", "\u0430"), ("ab", "a b"), ("\u00e9", "e")])
+def test_keys_that_are_read_apart_are_none(pair):
+    assert twin_keys("pid", list(pair), [1, 2]) is None
+
+
 def test_twins_across_versions_are_named_in_pairs():
     finding = twin_keys("pid", ["AB-1", "AB-2", "AB-3", "AB-1 ", "ab-2"], [None, None, 3, 1, 2])
     assert finding.observed == "'AB-1' / 'AB-1 ' and 'AB-2' / 'ab-2'"

@@ -359,3 +359,45 @@ def test_the_record_says_which_migration(product, tmp_path):
     record = product.records()[-1]
     assert record["settings"]["key_migration"] == "renumber"
     assert "key_migration" in json.dumps(record["findings"])
+
+
+# --- keys that are read alike ----------------------------------------------------------------------------------------------------------------
+
+
+def coded(**codes):
+    return [{**row, "code": codes.get(row["code"], row["code"])} for row in rows()]
+
+
+def test_a_new_key_that_is_read_as_a_published_one_is_named(product, tmp_path):
+    rule(product, "code")
+    product.publish(save(tmp_path / "1.parquet", coded()))
+    beside = [*coded(), {**rows()[0], "code": "C 7"}, {**rows()[0], "code": "C5 "}]
+    night = product.publish(save(tmp_path / "2.parquet", beside))
+    assert (night.status, deltas(night)) == ("published", {"added": 2})  # two features of their own: only a person can say
+    assert "'c5' / 'C5 '" in night.heard
+    assert "C 7" not in night.said
+    # The next night they are published, and are said no more.
+    assert ("code", "key_twin") not in product.publish(save(tmp_path / "3.parquet", [*beside, {**rows()[0], "code": "other"}])).rules()
+
+
+def test_twins_of_a_first_delivery_are_named_however_large_it_is(product, tmp_path):
+    rule(product, "code")
+    many = [{**rows()[0], "code": f"k{n}", "geometry": Point(5 + n * 1_234_567 % 10**7 / 1e7, 52 + n * 7_654_321 % 10**7 / 1e7)}
+            for n in range(25_000)]
+    many[3]["code"] = "K24999"
+    night = product.publish(save(tmp_path / "1.parquet", many))
+    assert ("code", "key_twin") in night.rules("warning"), night.said
+    assert "'K24999' / 'k24999'" in night.heard
+
+
+def test_a_key_that_was_removed_long_ago_has_no_twin(product, tmp_path):
+    rule(product, "code")
+    product.publish(save(tmp_path / "1.parquet", coded()))
+    product.publish(save(tmp_path / "2.parquet", coded()[:-1]))
+    night = product.publish(save(tmp_path / "3.parquet", coded(c40="C40")))
+    assert (deltas(night), ("code", "key_twin") in night.rules()) == ({"added": 1}, False)
+
+
+def test_numbers_have_no_twins(product, tmp_path):
+    product.publish(save(tmp_path / "1.parquet", rows()))
+    assert not {rule for _, rule in product.publish(save(tmp_path / "2.parquet", rows(n77={}))).rules()} & {"key_twin"}

@@ -166,6 +166,18 @@ def look_up(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> 
     return table.take(pa.array(back))
 
 
+def live_keys(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> Iterator[Any]:
+    """The canonical key bytes at some positions, in the order of the files: binary arrays, a batch of a file each."""
+    wanted = np.sort(positions).astype(np.int64)
+    base = at = 0
+    for ref in _files(index):
+        for batch in _read(store, ref, ["key"]):
+            end = int(np.searchsorted(wanted, base + batch.num_rows))
+            if end > at:
+                yield batch.column("key").take(pa.array(wanted[at:end] - base))
+            at, base = end, base + batch.num_rows
+
+
 def load_table(store: Store, index: IndexRef) -> Any:
     """The whole index, ordered by key bytes: pyarrow.Table of INDEX_SCHEMA. For checkpoints, roll-back and verification."""
     known = load(store, index, Partitions(None))

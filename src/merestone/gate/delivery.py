@@ -126,15 +126,31 @@ class TwinKeys:
     """Looks for keys that differ in blanks or case only; 8 bytes of memory a key.
 
     Keys are compared exactly; a looser rule could merge two objects. A pair that a person would read as one key is therefore only
-    pointed out. Two steps, because the texts of a large delivery are not kept: `suspects` says which rows' texts are needed.
+    pointed out. Two steps, because the texts of a large delivery are not kept: `suspects` says which rows' texts are needed. Texts that are
+    not in question themselves, such as those of published keys, go through `among`.
     """
 
     def __init__(self) -> None:
         self._hashes: list[npt.NDArray[np.uint64]] = []
+        self._found: list[npt.NDArray[np.uint64]] = []
+        self._ordered: npt.NDArray[np.uint64] | None = None
 
     def add(self, texts: Any) -> None:
         """Take in the key texts of a batch: pyarrow string array; positions count on over the batches."""
         self._hashes.append(text_hash(_folded(texts)))
+        self._ordered = None
+
+    def among(self, texts: Any) -> npt.NDArray[np.int64]:
+        """Places of texts that may be the twin of one that was taken in; its twins are suspects from now on."""
+        if self._ordered is None:
+            self._ordered = np.unique(np.concatenate([np.empty(0, np.uint64), *self._hashes]))
+        hashes = text_hash(_folded(texts))
+        if not len(self._ordered):
+            return np.empty(0, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self._ordered, hashes), len(self._ordered) - 1)
+        found = np.flatnonzero(self._ordered[at] == hashes)
+        self._found.append(hashes[found])
+        return found
 
     def suspects(self, limit: int = 1_000) -> npt.NDArray[np.int64]:
         """Positions (over all batches, from 0) of keys that may have a twin: whole groups, at most about `limit` positions."""
@@ -142,6 +158,9 @@ class TwinKeys:
             return np.empty(0, dtype=np.int64)
         hashes = np.concatenate(self._hashes)
         groups = equal_groups(hashes, np.arange(len(hashes), dtype=np.int64))
+        if self._found:
+            alone = np.setdiff1d(np.flatnonzero(np.isin(hashes, np.concatenate(self._found))), groups.rows)
+            groups = KeyGroups(np.concatenate([groups.rows, alone]), np.concatenate([groups.starts, len(groups.rows) + np.arange(len(alone))]))
         if len(groups.rows) <= limit:
             return groups.rows
         keep = np.searchsorted(groups.starts, limit, side="right") - 1
@@ -172,8 +191,13 @@ def twin_keys(field: str, texts: Sequence[str], rows: Sequence[int | None]) -> F
 
 
 def _folded(texts: Any) -> Any:
-    """Lower case, blanks trimmed and runs of them made one."""
-    return pc.replace_substring_regex(pc.utf8_trim_whitespace(pc.utf8_lower(texts)), r"\s+", " ")
+    """Lower case, blanks trimmed and runs of them made one, and letters that are drawn alike made alike (Unicode NFKC: full width, ligatures)."""
+    if not pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
+        texts = pc.utf8_normalize(texts, form="NFKC")
+    texts = pc.utf8_trim_whitespace(pc.utf8_lower(texts))
+    if pc.any(pc.match_substring_regex(texts, r"\s")).as_py():
+        texts = pc.replace_substring_regex(texts, r"\s+", " ")
+    return texts
 
 
 def text_hash(texts: Any) -> npt.NDArray[np.uint64]:

@@ -5,6 +5,7 @@ Not here: breaches of the contract (`gate`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.gate.delivery import twin_keys
+from merestone.gate.delivery import TwinKeys, twin_keys
 from merestone.gate.findings import listed
 from merestone.identity import key as keys
 from merestone.outcome import SAMPLES, Finding, Sample
 from merestone.publish.spool import Spool
 from merestone.run.prepare import KEY
 
-MOST_TWINS = 20_000  # keys that are looked at one by one; a larger change is a case for the guards
+NAMED_TWINS = 1_000  # keys whose texts are compared; the finding names a few and counts these
 
 
 def late_findings(
-    spool: Spool, row: npt.NDArray[np.int32], blanks: list[int], added: npt.NDArray[np.bool_], removed: Any, key_columns: tuple[str, ...]
+    spool: Spool, row: npt.NDArray[np.int32], blanks: list[int], added: npt.NDArray[np.bool_], published: Iterable[Any], key_name: str
 ) -> list[Finding]:
     """The warnings.
 
@@ -32,8 +33,8 @@ def late_findings(
         row: int32 (n,), the delivered row of each candidate.
         blanks: candidates whose attributes differ from the published ones only in blanks at the end of text.
         added: bool (n,), candidates whose key is new.
-        removed: pyarrow.Table of the index rows of keys that were not delivered.
-        key_columns: names of the key columns.
+        published: the canonical keys of the last version, binary arrays; read only where a key is new. Nothing where no two keys can look alike.
+        key_name: what the key is called.
     """
     out: list[Finding] = []
     if blanks:
@@ -45,14 +46,30 @@ def late_findings(
             tuple(Sample(name, int(number)) for name, number in zip(names, row[at], strict=True)),
             remedy="formats such as DBF lose trailing blanks; have the producer trim the text, or keep one format",
         ))
-    fresh = np.flatnonzero(added)
-    if len(fresh) and len(fresh) + removed.num_rows <= MOST_TWINS:
-        texts = keys.ids_of(key_bytes(spool, fresh)).to_pylist()
-        gone = keys.ids_of(removed.column("key").combine_chunks()).to_pylist() if removed.num_rows else []
-        found = twin_keys(", ".join(key_columns), [*gone, *texts], [*[None] * len(gone), *row[fresh].tolist()])
+    if added.any():
+        found = _twins(spool, row, np.flatnonzero(added), published, key_name)
         if found is not None:
             out.append(found)
     return out
+
+
+def _twins(spool: Spool, row: npt.NDArray[np.int32], fresh: npt.NDArray[np.int64], published: Iterable[Any], key_name: str) -> Finding | None:
+    """New keys that a person would read as another new one, or as a published one, whether that was delivered again or not."""
+    looked, at = TwinKeys(), 0
+    for batch in spool.batches():
+        low, high = np.searchsorted(fresh, (at, at + batch.num_rows))
+        if high > low:
+            looked.add(keys.ids_of(pc.cast(batch.column(KEY), pa.binary()).take(pa.array(fresh[low:high] - at))))
+        at += batch.num_rows
+    there: list[str] = []
+    for some in published:
+        texts = keys.ids_of(some)
+        there += texts.take(pa.array(looked.among(texts)[: NAMED_TWINS - len(there)])).to_pylist()
+    suspects = np.sort(looked.suspects(NAMED_TWINS))
+    if not len(suspects):
+        return None
+    here = keys.ids_of(key_bytes(spool, fresh[suspects])).to_pylist()
+    return twin_keys(key_name, [*there, *here], [*[None] * len(there), *row[fresh[suspects]].tolist()])
 
 
 def key_bytes(spool: Spool, rows: npt.NDArray[np.int64]) -> Any:

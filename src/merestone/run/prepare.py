@@ -146,6 +146,11 @@ class Prepared:
         return batch.add_column(0, pa.field(self.key_columns[0], pa.string()), derived_key(rule.derive, batch, rule.made_from)), faults
 
     @property
+    def key_is_text(self) -> bool:
+        """Whether two keys can differ in what a person overlooks."""
+        return "string" in self.key_record()["types"]
+
+    @property
     def migrates(self) -> bool:
         """Whether features may be found again under another key, so that keys alone decide nothing."""
         return self.rekeyed or self.key_table is not None

@@ -6,6 +6,7 @@ Not here: the classes (`change.classes`, `process.settle`), writing (`version`).
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -18,7 +19,7 @@ from merestone.change import classes, guards
 from merestone.change.classes import Before
 from merestone.change.migration import Found, Side, by_content, by_table
 from merestone.change.plan import Plan, plan
-from merestone.dataset.index import look_up
+from merestone.dataset.index import live_keys, look_up
 from merestone.dataset.known import INDEX_SCHEMA, Halves, Known, halves
 from merestone.dataset.partition import Tree, build_tree, leaf_names, place
 from merestone.dataset.record import read_records
@@ -86,7 +87,8 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     labels = Labels(settled.reversed, settled.attributes, settled.geometry, np.zeros(len(codes), bool), settled.move, settled.fields)
     labels.rekeyed[added] = rekeyed_added
     counts = _counts(settled, removed.num_rows, int(rekeyed_added.sum()))
-    late = late_findings(received.candidates.spool, received.candidates.row, settled.blanks, added, removed, terms.key_columns)
+    late = late_findings(received.candidates.spool, received.candidates.row, settled.blanks, added & terms.key_is_text, _published_keys(run, known),
+                         terms.key_name)
     if migrated is not None:
         late += _told(run, migrated, len(known))
     result = _result(run, known, processed, settled, counts, [*findings, *late])
@@ -128,6 +130,12 @@ def _told(run: Run, migrated: Found, features: int) -> list[Finding]:
     return [Finding("schema", terms.key_name, "key_migration", "warning", "keys that last",
                     f"{rule}{again:,} of {features:,} features were found again under another key{other}", again,
                     remedy="nothing, if this is meant; `key_migration` has done its work and can be removed from the publication")]
+
+
+def _published_keys(run: Run, known: Known) -> Iterator[Any]:
+    """The keys of the last version; none where they are of another rule, and look alike by chance at most."""
+    if run.head is not None and not run.terms.rekeyed:
+        yield from live_keys(run.store, run.head.manifest.index, known.position)
 
 
 def published_before(run: Run, known: Known, slot: npt.NDArray[np.int32]) -> Before:
