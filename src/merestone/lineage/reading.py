@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from merestone.errors import CorruptError, UsageError
 from merestone.lineage import columns, merkle
 from merestone.lineage.event import IDENTITY, make_event_id
-from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
+from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA, SCHEMA, is_readable
 from merestone.lineage.store import FORMAT, ROOT, RUNS, Part, below
 from merestone.lineage.tombstone import Expired, expired_runs
 from merestone.outcome import SAMPLES
@@ -118,6 +118,9 @@ def read_manifest(store: Store, path: str, *, sha256: str | None = None) -> RunM
         if doc["format"] != FORMAT:
             raise CorruptError(f"{path} has format {doc['format']}, this version of Merestone reads format {FORMAT}", field=path,
                                hint="use the Merestone version that wrote it, or a newer one")
+        if not is_readable(str(doc["schema_version"])):
+            raise CorruptError(f"{path} is of lineage schema {doc['schema_version']}, this version of Merestone reads {SCHEMA.version} and "
+                               "the versions of its major number", field=path, hint="use the Merestone version that wrote it, or a newer one")
         parts = tuple(Part(each["path"], each["rows"], each["bytes"], each["sha256"], each["root"], each["target_crs"],
                            each["first_feature"], each["last_feature"]) for each in doc["parts"])
         return RunManifest(path, doc["run_id"], doc["attempt"], doc["run_date"], doc["sealed_utc"], doc["schema_version"],

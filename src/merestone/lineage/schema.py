@@ -141,6 +141,11 @@ def validate_schema(text: str) -> list[str]:
     return problems
 
 
+def is_readable(version: str) -> bool:
+    """Whether events of that schema version mean what the compiled schema says: any version of its major, since minors only add."""
+    return _VERSION.fullmatch(version) is not None and _triple(version)[0] == _triple(SCHEMA.version)[0]
+
+
 def check_evolution(old: LineageSchema, new: LineageSchema) -> list[str]:
     """Why `new` may not take the place of `old` in one store; empty where it may.
 
