@@ -115,7 +115,7 @@ def _changed(shapes: np.ndarray, owner: np.ndarray, rows: np.ndarray, change: st
     # The middle of the border to the next parcel in a block (vertex 5, which is vertex 1 of that one), or of the front to a street.
     across = (rows % side % 4 != 3) & (rows % side + 1 < side) & (rows + 1 < len(shapes))
     chosen = rows[across] if change == "inside" else rows[(rows % side % 4 == 3) & (rows % side + 1 < side)]
-    chosen = chosen[np.concatenate(([True], np.diff(chosen) > 1))]
+    chosen = chosen[np.diff(chosen, prepend=-2) > 1]
     for vertex, members in ((5, chosen), (1, chosen + 1)) if change == "inside" else ((5, chosen),):
         ring = shapely.get_coordinates(shapes[members]).reshape(len(members), 9, 2)
         ring[:, vertex, 1] -= 0.5

@@ -303,7 +303,6 @@ CONTRACT = Group(
                 )
             ),
             "the bands of a raster, in order",
-            checked=False,
         ),
         Clause(
             "pixel",
@@ -316,7 +315,6 @@ CONTRACT = Group(
                 refused=INTERNAL,
             ),
             "the grid of a raster",
-            checked=False,
         ),
         Clause(
             "negative",

@@ -11,12 +11,16 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+from pyproj import CRS
 
 from merestone.change.classes import Before
+from merestone.contract.document import Contract
 from merestone.contract.registry import read_contract
 from merestone.dataset.known import Known
 from merestone.errors import UsageError
 from merestone.gate import delivery as gate_delivery
+from merestone.gate import raster as gate_raster
 from merestone.outcome import Finding
 from merestone.report.findings_page import page
 from merestone.report.result import CheckResult
@@ -28,6 +32,7 @@ from merestone.run.process import Processed, process
 from merestone.run.publication import KeyRule, PartitionRule, Publication
 from merestone.run.receive import Received, receive
 from merestone.source.port import SourceSpec, UnreadableValueError
+from merestone.source.raster import read_raster
 
 
 def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publication:
@@ -37,7 +42,7 @@ def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publi
         UsageError: the contract is missing or broken, or names no key.
     """
     agreed = read_contract(contract)
-    if not agreed.key:
+    if not agreed.key and agreed.geometry_type != "raster":
         raise UsageError(f"contract {contract} names no key, so that no feature can be told from another", field="key",
                          hint="add `key: [COLUMN]` to the contract, or check the publication file, which may name it")
     place = str(Path(delivery).absolute())
@@ -72,6 +77,9 @@ def check(publication: Publication, *, delivery: str, contract: str, places: Pla
     """
     clock = time.perf_counter()
     started = environment.now()
+    agreed = read_contract(publication.contract)
+    if agreed.geometry_type == "raster":
+        return _raster(publication, agreed, delivery, contract, clock, places)
     prepared = prepare(publication, None)
     findings = [*prepared.findings]
     if prepared.unreadable:
@@ -108,6 +116,23 @@ def _ended(
     if places.errors is not None:
         write_layer(layer(table, ordered), places.errors, prepared.contract.crs_epsg)
     return result, page(result, shown(table, prepared, passes), crs=prepared.crs, geographic=prepared.geographic) if places.page else None
+
+
+def _raster(
+    publication: Publication, agreed: Contract, delivery: str, contract: str, clock: float, places: Places,
+) -> tuple[CheckResult, str | None]:
+    """The same for a raster: what it says of itself is judged, its pixels are not read."""
+    raster = read_raster(publication.source.path)
+    described = gate_raster.as_delivery(raster, pa.schema([]), asserted=publication.source.crs)
+    ordered = tuple(gate_raster.judge(agreed, raster, described))
+    drawn = places.errors is not None or places.page
+    result = CheckResult(delivery, contract, "fail" if ordered else "pass", 0, ordered, time.perf_counter() - clock, drawn=drawn)
+    table = places_of(None, ordered, None) if drawn else None
+    if places.errors is not None:
+        write_layer(layer(table, ordered), places.errors, agreed.crs_epsg)
+    crs = CRS.from_epsg(agreed.crs_epsg)
+    shown_on = page(result, shown(table, None, None), crs=f"EPSG:{agreed.crs_epsg}", geographic=crs.is_geographic) if places.page else None
+    return result, shown_on
 
 
 def _service(prepared: Prepared, received: Received, now: datetime) -> list[Finding]:

@@ -48,15 +48,15 @@ def check_errors_path(path: str) -> None:
 Passes = tuple[Received, Processed, Judged]
 
 
-def places_of(prepared: Prepared, findings: Sequence[Finding], passes: Passes | None) -> Any:
+def places_of(prepared: Prepared | None, findings: Sequence[Finding], passes: Passes | None) -> Any:
     """Every place of every finding: pyarrow.Table of `SCHEMA`, in the order of the findings.
 
     Args:
-        prepared: the terms of the check.
+        prepared: the terms of the check; None for a raster, which has no rows.
         findings: its findings.
         passes: what reading the rows found; None where they could not be read: then there are the samples only.
     """
-    if passes is None:
+    if passes is None or prepared is None:
         return pa.concat_tables([SCHEMA.empty_table(), *(_of_samples(at, each) for at, each in enumerate(findings))]).combine_chunks()
     received, processed, judged = passes
     rules = {each.rule: each for each in judged.breaches}
@@ -160,7 +160,7 @@ def write_layer(rows: Any, path: str, epsg: int) -> None:
                 file.writelines(collection(texts, epsg, {"name": LAYER}))
 
 
-def shown(table: Any, prepared: Prepared, passes: Passes | None) -> list[Place]:
+def shown(table: Any, prepared: Prepared | None, passes: Passes | None) -> list[Place]:
     """The places for the page, the first 100 of each finding with the outlines of the features concerned."""
     finding = np.asarray(table.column("finding"))
     first = np.searchsorted(finding, finding)  # places stand in the order of the findings
@@ -169,10 +169,11 @@ def shown(table: Any, prepared: Prepared, passes: Passes | None) -> list[Place]:
     asked = np.unique(np.concatenate([side[drawn] for side in ends]))
     asked = asked[np.isfinite(asked)].astype(np.int64)
     outlines: dict[int, bytes] = {}
+    geometry = prepared.geometry if prepared else ""
     begin = 0
-    for batch in passes[1].spool.batches() if passes else ():
+    for batch in passes[1].spool.batches() if passes and prepared else ():
         here = asked[(asked >= begin) & (asked < begin + batch.num_rows)]
-        shapes = batch.column(prepared.geometry).take(pa.array(here - begin)).to_pylist()
+        shapes = batch.column(geometry).take(pa.array(here - begin)).to_pylist()
         outlines.update({row: shape for row, shape in zip(here.tolist(), shapes, strict=True) if shape is not None})
         begin += batch.num_rows
     out = []

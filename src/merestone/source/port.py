@@ -115,3 +115,30 @@ class Source(Protocol):
     def late_findings(self) -> tuple[Finding, ...]:
         """Warnings that only a full read could show (values that fill the DBF width exactly)."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A band of a raster: its description, the type of its pixels as NumPy calls it, the value that means no data, factors of its overviews."""
+
+    name: str | None
+    type: str
+    nodata: float | None
+    overviews: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Raster:
+    """A raster file as it describes itself.
+
+    `crs` is WKT or None. `transform` is (a, b, c, d, e, f) with x = a * column + b * row + c and y = d * column + e * row + f, at the corner
+    of a pixel, in units of the CRS; None where the file states no place.
+    """
+
+    path: str
+    driver: str
+    crs: str | None
+    width: int
+    height: int
+    transform: tuple[float, float, float, float, float, float] | None
+    bands: tuple[Band, ...]
