@@ -152,6 +152,8 @@ def test_yaml_is_accepted(body, tmp_path):
         contract |= shown
     else:
         publication |= shown
+        if "key" in shown:
+            del contract["key"]  # the two agree where both speak
     for name, tree in (("parcels.contract.yaml", contract), ("parcels.yaml", publication)):
         with (tmp_path / name).open("w", encoding="utf-8") as handle:
             YAML().dump(tree, handle)

@@ -23,7 +23,7 @@ from merestone.outcome import Finding
 from merestone.publish.spool import Spool
 from merestone.report.result import Counts
 from merestone.run import environment
-from merestone.run.evidence import evidence_of
+from merestone.run.mass_change import evidence_of
 from merestone.run.process import process, settle
 from merestone.run.receive import Candidates
 from merestone.run.state import Run

@@ -29,9 +29,9 @@ from merestone.outcome import Finding
 from merestone.report.result import Changed, Counts, PublishResult, most_changed
 from merestone.run import environment
 from merestone.run.ending import TOKEN_DAYS
-from merestone.run.evidence import column_cause, commonest_move, evidence_of, partitions_gone, renumbered
 from merestone.run.late import late_findings
 from merestone.run.log import Labels
+from merestone.run.mass_change import column_cause, commonest_move, evidence_of, partitions_gone, renumbered
 from merestone.run.prepare import extent_of
 from merestone.run.process import Processed, Settled, settle
 from merestone.run.publication import KeyRule
