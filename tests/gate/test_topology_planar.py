@@ -9,6 +9,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from merestone.gate import topology_planar
 from merestone.gate.topology_planar import boundary_changes, check_planar
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
@@ -73,6 +74,11 @@ def test_every_overlap_is_found(shapes, pairs):
     if pairs is None:
         pairs = {(a, b) for a, b in combinations(range(len(shapes)), 2) if shapely.relate_pattern(shapes[a], shapes[b], "T********")}
     assert judged(shapes)["overlaps"] == pairs
+
+
+def test_edges_that_do_not_alternate_around_a_vertex_tell_of_an_overlap_by_themselves(monkeypatch):
+    monkeypatch.setattr(topology_planar._Chain, "probe", lambda *_: None)
+    assert judged([box(0, 0, 2, 2), shapely.Polygon([(0, 0), (2, 2), (1, 5)])])["overlaps"] == {(0, 1)}
 
 
 def test_an_overlap_has_its_place_and_its_area():
