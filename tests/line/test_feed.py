@@ -88,8 +88,8 @@ def test_over_random_histories(pool, order, back, tmp_path_factory):
 
 
 def test_moves_and_edits_that_come_back(tmp_path):
-    made = Estate(tmp_path / "product", FIELDS, geometry_type="point").by_column("district").free()
-    plain = {f"p{n}": {"owner": "a", "rank": n, "district": "n", "geometry": Point(n, 0)} for n in range(4)}
+    made = Estate(tmp_path / "product", FIELDS, geometry_type="point").by_column("district")
+    plain = {f"p{n}": {"owner": "a", "rank": n, "district": "n", "geometry": Point(n, 0)} for n in range(10)}
     made.publish(save(tmp_path / "1.parquet", plain))
     made.publish(save(tmp_path / "2.parquet", plain | {"p0": plain["p0"] | {"district": "s"}, "p1": plain["p1"] | {"owner": "b"}}))
     made.publish(save(tmp_path / "3.parquet", plain | {"p0": plain["p0"] | {"district": "s"}, "p2": plain["p2"] | {"district": "s"}}))
