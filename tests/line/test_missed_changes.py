@@ -175,6 +175,8 @@ ON_AREAS = {
     "a vertex given another neighbour": shape(lambda parts, _: parts[1][0].__setitem__(slice(None), [parts[1][0][k] for k in (0, 2, 4)])),
 }
 ON_PATCHES = {
+    "null to an area": becomes(lambda kept, _: (3, False, False, kept)),
+    "null to an empty area": becomes(lambda _, __: (3, False, False, [])),
     "an area to its outline": becomes(lambda rings, _: (2, False, False, [*rings[0], rings[0][0]])),
     "an area in a collection": becomes(lambda rings, _: (7, False, False, [(3, False, False, rings)])),
     "an area doubled far away": becomes(lambda rings, _: (6, False, False, [rings, shifted(rings, 10_000_000)])),
@@ -234,6 +236,13 @@ ON_POINTS = {
     "a member": member("w", lambda v: v + 1),
     "a member to null": member("unit", lambda _: None),
     "two values of a feature exchanged": exchanged("name", "alias"),
+    "null to empty text": value("name", ""),
+    "null to text": value("name", "null"),
+    "null to zero": value("rank", 0),
+    "null to false": value("open", False),
+    "null to no bytes": value("blob", b""),
+    "null to a list without elements": value("tags", []),
+    "null to a member's null": value("size", {"w": None, "unit": None}),
     "a second geometry by one step": lambda row, _: step(row["door"][3], 0, 0),
     "a second geometry to null": value("door", None),
 }
@@ -246,6 +255,12 @@ ON_MEASURED = {
     "x by one step, with Z and M": shape(lambda run, _: step(run, 1, 0)),
     "reversed with Z and M": shape(lambda run, _: run.reverse()),
     "a vertex above the same place": shape(lambda run, _: run.insert(1, (*run[0][:2], run[0][2] + 2, run[0][3]))),
+}
+# How a kind's features are before the edit, where that is not how they were made.
+STARTS = {
+    "null to empty text": ("name", None), "null to text": ("name", None), "null to zero": ("rank", None), "null to false": ("open", None),
+    "null to no bytes": ("blob", None), "null to a list without elements": ("tags", None), "null to a member's null": ("size", None),
+    "null to an area": ("geometry", None), "null to an empty area": ("geometry", None), "minus zero": ("share", 0.0),
 }
 KINDS = [(area, ON_AREAS), (patch, ON_PATCHES), (line, ON_LINES), (point, ON_POINTS)]
 MEASURED_KINDS = [(measured, ON_MEASURED)]
@@ -281,7 +296,7 @@ SAME_LINES = {
 }
 SAME_POINTS = {
     "text decomposed": value("name", lambda v: unicodedata.normalize("NFD", v)),
-    "minus zero": lambda _row, _noise: None,  # see `written`: the number is 0.0 on the first night, -0.0 on the second
+    "minus zero": value("share", -0.0),
 }
 SAME = [(area, SAME_AREAS), (patch, SAME_PATCHES), (line, SAME_LINES), (point, SAME_POINTS)]
 SAME_MEASURED = [(measured, {"nothing at all, with Z and M": lambda _row, _noise: None})]
@@ -294,12 +309,12 @@ def nights(kinds, each):
         for name, edit in edits.items():
             noise = random.Random(name)
             rows = [{**attributes(noise, f"{name}|{k}"), "geometry": make(noise)} for k in range(each)]
-            if name == "minus zero":
-                rows = [{**row, "share": 0.0} for row in rows]
             edited = copy.deepcopy(rows)
             for row in edited:
                 edit(row, noise)
-                row["share"] = -0.0 if name == "minus zero" else row["share"]
+            if name in STARTS:
+                column, start = STARTS[name]
+                rows = [{**row, column: start} for row in rows]
             before += rows
             after += edited
     return before, after

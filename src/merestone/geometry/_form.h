@@ -154,6 +154,42 @@ static int run_reserve(Form *form, size_t ordinates)
     return 1;
 }
 
+/* As to_grid, for what certainly lies on the grid: all in one line without a branch. Moved up by whole thousands, the sum is never negative,
+ * so that dividing cuts off downwards. */
+#define SURELY 1.1e18
+#define UP INT64_C(1126000000000000)
+static inline int64_t to_grid_surely(double scaled)
+{
+    return (int64_t)((uint64_t)(llrint(scaled) + 500 + UP * 1000) / 1000) - UP;
+}
+
+/* As round_run, for x and y alone in the machine's byte order: nearly all runs that there are. */
+static int64_t round_plane(Form *form, const Head *head, const uint8_t *at, uint32_t n)
+{
+    size_t stride = 8 * (size_t)dimensions(head);
+    const Scale scale = form->xy;
+    int64_t *to = form->run, x = 0, y = 0;
+    for (uint32_t i = 0; i < n; i++, at += stride) {
+        double dx = load_double(at, 0), dy = load_double(at + 8, 0);
+        double sx = (scale.precision >= 0 ? dx * scale.factor : dx / scale.factor) * 1000.0;
+        double sy = (scale.precision >= 0 ? dy * scale.factor : dy / scale.factor) * 1000.0;
+        if (fabs(sx) < SURELY && fabs(sy) < SURELY) {
+            x = to_grid_surely(sx);
+            y = to_grid_surely(sy);
+        } else {
+            x = to_grid(dx, &scale);
+            y = to_grid(dy, &scale);
+            if (!on_grid(x) || !on_grid(y))
+                form->flags |= BAD_ORDINATE;
+        }
+        to[0] = x;
+        to[1] = y;
+        if (i == 0 || x != to[-2] || y != to[-1])
+            to += 2;
+    }
+    return (to - form->run) / 2;
+}
+
 /* Round a run into form->run; gives the number of vertices left once consecutive repeats are dropped, if they are to be. */
 static int64_t round_run(Form *form, const Head *head, const uint8_t *at, uint32_t n, int drop_repeats)
 {
@@ -162,6 +198,8 @@ static int64_t round_run(Form *form, const Head *head, const uint8_t *at, uint32
     int64_t *to;
     if (!run_reserve(form, ((size_t)n + 1) * (size_t)d))
         return NO_MEMORY;
+    if (d == 2 && drop_repeats && !head->swap && form->xy.precision != RAW)
+        return round_plane(form, head, at, n);
     to = form->run;
     for (uint32_t i = 0; i < n; i++, at += stride) {
         round_vertex(form, head, at, to);
@@ -194,6 +232,17 @@ static int compare_runs(const int64_t *a, const int64_t *b, int64_t ordinates)
 static int64_t least_rotation(const int64_t *run, int64_t n, int d)
 {
     int64_t i = 0, j = 1, k = 0;
+    if (d == 2) {  /* one vertex is usually less than all others, and then the least rotation starts there */
+        int64_t least = 0, ties = 0;
+        for (int64_t at = 1; at < n; at++) {
+            int64_t dx = (run[at * 2] > run[least * 2]) - (run[at * 2] < run[least * 2]);
+            int64_t order = dx ? dx : (run[at * 2 + 1] > run[least * 2 + 1]) - (run[at * 2 + 1] < run[least * 2 + 1]);
+            ties = order < 0 ? 0 : ties + (order == 0);
+            least = order < 0 ? at : least;
+        }
+        if (!ties)
+            return least;
+    }
     while (i < n && j < n && k < n) {
         int64_t a = i + k < n ? i + k : i + k - n;
         int64_t b = j + k < n ? j + k : j + k - n;
@@ -231,9 +280,24 @@ static int area_sign(const int64_t *run, int64_t n, int d)
         return 0;
     x0 = run[0];
     y0 = run[1];
-    for (int64_t i = 0; i < n; i++)
-        if (!on_grid(run[i * d]) || !on_grid(run[i * d + 1]))
-            return 0;
+    uint64_t far = 0, off = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t ax = run[i * d], ay = run[i * d + 1];
+        off |= (uint64_t)!on_grid(ax) | (uint64_t)!on_grid(ay);
+        ax = (int64_t)((uint64_t)ax - (uint64_t)x0);
+        ay = (int64_t)((uint64_t)ay - (uint64_t)y0);
+        far |= (uint64_t)(ax ^ (ax >> 63)) | (uint64_t)(ay ^ (ay >> 63));
+    }
+    if (off)
+        return 0;
+    if (far >> 30 == 0) {  /* the ring is small: products fit 61 bits */
+        __int128 sum = 0;
+        for (int64_t i = 1; i + 1 < n; i++) {
+            int64_t ax = run[i * d] - x0, ay = run[i * d + 1] - y0, bx = run[(i + 1) * d] - x0, by = run[(i + 1) * d + 1] - y0;
+            sum += ax * by - bx * ay;
+        }
+        return (sum > 0) - (sum < 0);
+    }
     for (int64_t i = 1; i + 1 < n; i++) {
         __int128 ax = run[i * d] - x0, ay = run[i * d + 1] - y0;
         __int128 bx = run[(i + 1) * d] - x0, by = run[(i + 1) * d + 1] - y0;
