@@ -30,6 +30,7 @@ FIXED = {
     "contract lint": {"--json"},
     "contract schema": {"--json"},
     "contract show": {"--json"},
+    "contract infer": {"--layer", "--crs", "--key", "--previous", "--owner", "--out", "--json"},
     "lineage summary": {"--json"},
     "lineage why": {"--json"},
     "lineage validate-schema": {"--json"},
@@ -51,7 +52,7 @@ FIXED = {
 LATER_NAMES = {
     "reclaim", "drift", "resort", "export", "audit", "serve", "contract export", "contract docs",
     "contract diff",
-    "contract infer", "contract import", "contract publish", "contract list", "contract pin", "contract notices", "contract deprecate",
+    "contract import", "contract publish", "contract list", "contract pin", "contract notices", "contract deprecate",
 }
 
 

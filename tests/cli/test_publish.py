@@ -197,7 +197,7 @@ def file_as_destination(product):
 
 DELIVERIES = [
     (null_key, 1, "schema.key_null"), (duplicate_key, 1, "schema.key_duplicate"), (without_key, 1, "schema.missing"),
-    (without_crs, 1, "crs.crs_missing"), (metres_as_degrees, 1, "geometry.ordinate"),
+    (without_crs, 1, "crs.crs_missing"), (metres_as_degrees, 1, "crs.units"),
     (missing, 3, "nowhere.gpkg"), (truncated, 3, "bad.gpkg"), (no_data, 3, "bad.gpkg"),
 ]
 SETTINGS = [

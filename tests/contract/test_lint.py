@@ -100,7 +100,7 @@ WARNINGS = [
         "schema_fields[0].time_zone",
         "an instant in UTC",
     ),
-    ({"negative": {"max_features": 5}}, "negative", "does not check"),
+    ({"negative": {"max_features": 5, "feature_order": "key"}}, "negative.feature_order", "does not check"),
 ]
 
 
@@ -146,7 +146,7 @@ def test_marks_are_counted_with_their_lines(bare):
 
 
 def test_errors_come_first(bare):
-    tree = bare | {"key": ["x"], "negative": {"max_features": 5}}
+    tree = bare | {"key": ["x"], "negative": {"feature_order": "key"}}
     assert [each.level for each in lint(parse(tree))] == ["error", "warning"]
 
 

@@ -166,7 +166,7 @@ def test_an_uncut_geometry_is_a_warning_and_a_cut_one_is_not():
     spanning = "POLYGON ((177 -20, -178 -20, -178 -16, 177 -16, 177 -20))"
     split = "MULTIPOLYGON (((177 -20, 180 -20, 180 -16, 177 -16, 177 -20)), ((-180 -20, -178 -20, -178 -16, -180 -16, -180 -20)))"
     _, findings = places(split, spanning, limits=DEGREES)
-    assert [(each.observed, each.severity, each.rule) for each in findings] == [("g2 wider than 180 degrees", "warning", "extent")]
+    assert [(each.observed, each.severity, each.rule) for each in findings] == [("g2 wider than 180 degrees", "warning", "antimeridian")]
 
 
 def test_invalid_geometry_has_reason_and_place():
@@ -201,6 +201,6 @@ def test_steps_carry_the_worst_verdict_and_every_reason():
     assert (out.stage, out.event_type, out.source_crs, out.target_crs) == ("validate", "VALIDATE", "EPSG:4326", "EPSG:4326")
     assert out.verdict.tolist() == [WARN, REJECT, PASS]
     reasons = out.reason.to_pylist()
-    assert reasons[0] == "geometry extent: wider than 180 degrees, expected parts at most 180 degrees wide"
+    assert reasons[0] == "geometry antimeridian: wider than 180 degrees, expected parts at most 180 degrees wide"
     assert reasons[1].count("; ") == 2
     assert reasons[2] is None

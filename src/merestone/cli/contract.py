@@ -1,4 +1,4 @@
-"""The commands `contract lint | schema | show`.
+"""The commands `contract lint | schema | show | infer`.
 
 Not here: what a contract is and what is unwise in one (`contract`).
 """
@@ -18,13 +18,14 @@ from merestone.contract.body import body
 from merestone.contract.registry import examine, read_contract, read_document
 from merestone.contract.schema import json_schema
 from merestone.errors import EXIT_DONE, EXIT_REFUSED
+from merestone.report.text import visible
 from merestone.run import browse
+from merestone.run.init import draft, new_file
 
 LATER = {
     "export": "`merestone contract schema` prints the JSON Schema of the document",
     "diff": "",
     "docs": "`merestone contract show FILE` shows a contract",
-    "infer": "`merestone init SOURCE` drafts a contract from a delivery",
     "import": "",
     "publish": "a publication file names its contract's file",
     "list": "",
@@ -74,6 +75,32 @@ def shown(target: str, as_json: bool) -> int:
     """Show a contract as it is published, defaults filled in: that of a file, or of a version of a dataset."""
     value = _of_file(target) if _is_contract(target) else _of_version(target)
     edge.answer(value, words.contract(value), as_json=as_json)
+    return EXIT_DONE
+
+
+@contract.command("infer")
+@click.argument("source", metavar="SOURCE")
+@click.option("--layer", metavar="NAME", help="The layer, where the source has several.")
+@click.option("--crs", metavar="CRS", help="The CRS, such as EPSG:28992, asserted where the file states none.")
+@click.option("--key", metavar="COLUMN[,COLUMN]", help="The key; by default the best candidate is found in the data.")
+@click.option("--previous", metavar="OLD", help="An older delivery: shows which columns are volatile, and whether keys come back.")
+@click.option("--owner", metavar="MAIL", help="Who answers for the product.")
+@click.option("--out", metavar="FILE", help="Write the contract to a new file, in place of standard output.")
+@options.as_json
+def inferred(source: str, layer: str | None, crs: str | None, key: str | None, previous: str | None, owner: str | None, out: str | None,
+             as_json: bool) -> int:
+    """Draft a contract from the header and the rows of a delivery; guesses are marked `# confirm`.
+
+    What a person should know stands on standard error. `merestone init` writes a publication file too.
+    """
+    names = [each.strip() for each in key.split(",")] if key is not None else []
+    made = draft(source, layer=layer, crs=crs, key=names, previous=previous, owner=owner)
+    for each in made.notes:
+        edge.note(f"note: {visible(each)}")
+    if out is not None:
+        new_file(out, made.text)
+    value = {"status": "done", "contract": out, "text": made.text, "key": list(made.key), "notes": list(made.notes)}
+    edge.answer(value, made.text.rstrip("\n") if out is None else f"drafted {out}\n  next: merestone check {source} --contract {out}", as_json=as_json)
     return EXIT_DONE
 
 

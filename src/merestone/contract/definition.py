@@ -99,7 +99,7 @@ FIELD = Group(
         ),
         Clause("nullable", Truth(), "whether a value may be missing", default="true"),
         Clause("unit", Text(), "the unit of the values, or `none`", default="none", empty=True),
-        Clause("unique", Truth(), "whether every value is different from every other", default="false", checked=False),
+        Clause("unique", Truth(), "whether every value is different from every other", default="false"),
         Clause(
             "pattern",
             Text(form="a regular expression", free=True),
@@ -140,7 +140,7 @@ SEMANTICS = Group(
     "the semantics of a field",
     (
         Clause("enum", Listed(Scalar()), "every value that the field may have, of the field's type"),
-        Clause("null_means", _PROSE, "what a missing value means"),
+        Clause("null_means", _PROSE, "what a missing value means; null is then the only way to say it: no blank, N/A or -9999 in its place"),
         Clause("meaning", _PROSE, "what the values mean"),
     ),
     refused=INTERNAL,
@@ -259,7 +259,6 @@ CONTRACT = Group(
             "extent",
             Listed(Real(), 4, 4),
             "xmin, ymin, xmax, ymax in the CRS of the contract, within which every position lies",
-            checked=False,
         ),
         Clause("required_accuracy_m", Real(above=0), "the horizontal accuracy that a coordinate operation must have, in metres"),
         Clause(
@@ -321,7 +320,7 @@ CONTRACT = Group(
             Group(
                 "negative",
                 (
-                    Clause("feature_order", Choice(("unspecified", "key")), "unspecified: the order of features will change"),
+                    Clause("feature_order", Choice(("unspecified", "key")), "unspecified: the order of features will change", checked=False),
                     Clause("max_features", Whole(1), "never more features than this"),
                     Clause(
                         "antimeridian",
@@ -329,14 +328,16 @@ CONTRACT = Group(
                         "geometries at the antimeridian are split, cross it, or do not occur",
                     ),
                     Clause(
-                        "empty_result", Choice(("empty", "error")), "empty: a question without an answer gives no features and no error"
+                        "empty_result",
+                        Choice(("empty", "error")),
+                        "empty: a question without an answer gives no features and no error",
+                        checked=False,
                     ),
                     Clause("statements", Listed(_PROSE), "further things not to rely on"),
                 ),
                 refused=INTERNAL,
             ),
             "what a consumer must not rely on",
-            checked=False,
         ),
         Clause(
             "degradation",

@@ -132,6 +132,10 @@ class Contract:
         """The semantics of one field, if the contract states any."""
         return dict(self.semantics).get(name)
 
+    def addition(self, name: str) -> Any:
+        """A further clause as it was written, None where the contract has none of that name."""
+        return dict(self.extra).get(name)
+
     @property
     def geometry_name(self) -> str:
         """The name of the primary geometry column in what is published."""

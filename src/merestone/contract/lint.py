@@ -14,9 +14,9 @@ from typing import Any, Final, Literal
 import pyproj
 
 from merestone.contract.body import body
-from merestone.contract.definition import CONTRACT, FIELD
+from merestone.contract.definition import CONTRACT
 from merestone.contract.document import Contract, Field
-from merestone.contract.forms import nearest
+from merestone.contract.forms import Form, Group, Keyed, Listed, nearest
 from merestone.contract.yaml_reader import Document, Path, path_text
 
 Level = Literal["error", "warning", "confirm"]
@@ -286,15 +286,28 @@ def _raster_only(contract: Contract) -> Iterator[Remark]:
 
 
 def _unchecked(contract: Contract) -> Iterator[Remark]:
-    published = body(contract)
-    idle = {clause.name for clause in CONTRACT.clauses if not clause.checked}
-    idle_of_fields = {clause.name for clause in FIELD.clauses if not clause.checked}
-    paths: list[Path] = [(name,) for name, value in published.items() if name in idle and value != "none"]
-    paths += [
-        ("schema_fields", place, name) for place, field in enumerate(published["schema_fields"]) for name in field if name in idle_of_fields
-    ]
-    for path in paths:
+    for path in _idle(body(contract), CONTRACT, ()):
         yield path, "is kept and published, but this version does not check deliveries against it", ""
+
+
+def _idle(value: Any, form: Form, path: Path) -> Iterator[Path]:
+    """The paths of clauses that stand there unchecked."""
+    match form:
+        case Group(clauses=clauses):
+            for clause in clauses:
+                if clause.name not in value or value[clause.name] in ("none", None):
+                    continue
+                here = (*path, clause.name)
+                if clause.checked:
+                    yield from _idle(value[clause.name], clause.form, here)
+                else:
+                    yield here
+        case Listed(item=Group() as item):
+            for place, each in enumerate(value):
+                yield from _idle(each, item, (*path, place))
+        case Keyed(item=item):
+            for name, each in value.items():
+                yield from _idle(each, item, (*path, name))
 
 
 def _time_zones(contract: Contract) -> Iterator[Remark]:

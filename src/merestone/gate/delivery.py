@@ -6,19 +6,20 @@ Every finding here refuses the delivery (spec/contract.md section 3), but for th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.contract.document import Contract
+from merestone.contract.document import Contract, Field
 from merestone.gate.findings import NAMED, listed
-from merestone.outcome import SAMPLES, Finding, Sample
+from merestone.outcome import SAMPLES, Finding, Sample, Severity
 
 JUDGED_ORDINATES = 1_000
 """Precision is judged from this many ordinates up (spec/contract.md section 3)."""
@@ -112,6 +113,26 @@ def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Findi
             words.append(f"key {text} {times} ({_rows(rows)})")
     return Finding("schema", field, "key_duplicate", "error", "a key only once", listed(words, len(groups)), len(groups.rows),
                    tuple(samples), remedy="have the producer repair the keys, or name a column, or a list of columns, that is unique")
+
+
+def repeated_values(field: str, seen: Sequence[tuple[str, int]], ids: Mapping[int, str]) -> Finding | None:
+    """`schema_fields[].unique`: values that stand in several rows.
+
+    Args:
+        field: the field that promises every value only once.
+        seen: value as text and row (from 1), of values that may stand twice, in row order.
+        ids: the feature id of each row.
+    """
+    rows: dict[str, list[int]] = {}
+    for value, row in seen:
+        rows.setdefault(value, []).append(row)
+    twice = {value: each for value, each in rows.items() if len(each) > 1}
+    if not twice:
+        return None
+    words = [f"{value} {'twice' if len(each) == 2 else f'{len(each):,} times'} ({_rows(np.array(each))})" for value, each in list(twice.items())[:NAMED]]
+    samples = [Sample(ids.get(row), row, observed=value) for value, each in twice.items() for row in each][:SAMPLES]
+    return Finding("schema", field, "unique", "error", "every value only once", listed(words, len(twice)), sum(map(len, twice.values())),
+                   tuple(samples), remedy=f"have the producer repair {field}, or give up the promise `unique` (a MAJOR version)")
 
 
 def _rows(rows: npt.NDArray[np.int64]) -> str:
@@ -236,6 +257,30 @@ def empty_delivery(path: str, layer: str | None, previous_features: int) -> Find
                    remedy="look whether the export failed; a dataset is not emptied by an empty file")
 
 
+def other_crs(agreed: str, delivered: str, way: str, severity: Severity) -> Finding:
+    """A sound delivery in another CRS than the agreed one: refused where only the contract holds, else transformed by a recorded step.
+
+    Args:
+        agreed: the contract's CRS.
+        delivered: the delivery's.
+        way: the operation between them, and its accuracy.
+        severity: error where nobody has said that it may be transformed.
+    """
+    remedy = (f"have the producer deliver {agreed}; a publication file, checked or published, transforms it" if severity == "error" else
+              f"nothing, if it is meant: it is transformed by {way}; this is said once, and again when the delivered CRS changes")
+    return Finding("crs", "crs", "crs_mismatch", severity, f"{agreed} is agreed", f"{delivered} is delivered: sound coordinates in another CRS", 1,
+                   remedy=remedy)
+
+
+def too_many(contract: Contract, rows: int) -> Finding | None:
+    """`negative.max_features`: never more features than this."""
+    most = (contract.addition("negative") or {}).get("max_features")
+    if most is None or rows <= most:
+        return None
+    return Finding("schema", "negative.max_features", "max_features", "error", f"at most {most:,} features", f"{rows:,} rows", rows,
+                   remedy="look whether the export took in too much, or agree on more `negative.max_features` (a MAJOR version)")
+
+
 def edges(contract: Contract, delivered: str, *, previous: str | None = None) -> Finding | None:
     """Edges between vertices: straight in the plane or great circles (GeoParquet 1.1, `edges`).
 
@@ -253,18 +298,19 @@ def edges(contract: Contract, delivered: str, *, previous: str | None = None) ->
                           f"`geometry: {{edges: {delivered}}}` in the contract")
 
 
-def freshness(contract: Contract, now: datetime, *, newest: datetime | None, delivered_at: datetime | None = None) -> Finding | None:
+def freshness(contract: Contract, now: datetime, *, newest: date | datetime | None, delivered_at: datetime | None = None) -> Finding | None:
     """The age of the data against `freshness_sla_minutes`.
 
     Args:
         contract: the promise; `freshness_from` names the field that holds the time, or is `delivered_at`, or None.
         now: time zone aware.
-        newest: the newest value of `freshness_from` in the delivery; aware.
+        newest: the newest value of `freshness_from` in the delivery. A date counts to its end; a local time is that of the field's
+            `time_zone`, or UTC.
         delivered_at: when the delivery arrived, used where the data hold no time; aware.
     """
     source = contract.freshness_from
     measured = source is not None and source != "delivered_at"
-    moment = newest if measured else delivered_at
+    moment = _instant(newest, contract.field(source or "")) if measured else delivered_at
     field_name = source if measured and source is not None else "delivered_at"
     promised = f"at most {contract.freshness_sla_minutes:,} minutes old"
     if moment is None:
@@ -279,6 +325,15 @@ def freshness(contract: Contract, now: datetime, *, newest: datetime | None, del
     return Finding("service", field_name, "freshness", "error" if measured else "warning", promised,
                    f"{minutes:,.0f} minutes old: {moment.isoformat()}{label}", 1,
                    remedy="have the producer deliver newer data, or agree on another `freshness_sla_minutes`")
+
+
+def _instant(value: date | datetime | None, field: Field | None) -> datetime | None:
+    if value is None:
+        return None
+    zone = ZoneInfo(field.time_zone) if field is not None and field.time_zone is not None else UTC
+    if isinstance(value, datetime):
+        return value if value.tzinfo is not None else value.replace(tzinfo=zone)
+    return datetime.combine(value, time.max, tzinfo=zone)
 
 
 # --- precision -------------------------------------------------------------------------------------------------------------------------
@@ -303,20 +358,26 @@ def measured_precision(histogram: npt.NDArray[np.int64]) -> int:
     return min(finest) if finest else 0
 
 
-def precision(contract: Contract, histogram: npt.NDArray[np.int64]) -> Finding | None:
+def precision(contract: Contract, histogram: npt.NDArray[np.int64], field: Field | None = None) -> Finding | None:
     """Whether the delivered coordinates are as fine as the contract promises (delivered CRS equal to the contract's only).
 
     Coordinates finer than promised are no breach: they are rounded. Below 1,000 ordinates nothing is decided; the warning says so only
     where the ordinates look coarser than promised.
+
+    Args:
+        contract: the promise.
+        histogram: as for `measured_precision`.
+        field: a second geometry, which has its own promise.
     """
+    name = contract.geometry_name if field is None else field.name
+    promised = contract.coordinate_precision if field is None or field.coordinate_precision is None else field.coordinate_precision
     ordinates = int(histogram.sum())
-    promised = contract.coordinate_precision
     measured = measured_precision(histogram)
     if ordinates == 0 or measured >= promised:
         return None
     observed = f"99 % of {ordinates:,} ordinates have {measured} decimals or fewer"
     if ordinates < JUDGED_ORDINATES:
-        return Finding("geometry", contract.geometry_name, "precision", "warning", f"{promised} decimals",
+        return Finding("geometry", name, "precision", "warning", f"{promised} decimals",
                        f"undecided: {observed}, judged from {JUDGED_ORDINATES:,} ordinates up", ordinates)
-    return Finding("geometry", contract.geometry_name, "precision", "error", f"{promised} decimals", observed, ordinates,
+    return Finding("geometry", name, "precision", "error", f"{promised} decimals", observed, ordinates,
                    remedy=f"have the producer export full coordinates, or promise `coordinate_precision: {measured}` in the contract")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,16 @@ from merestone.outcome import PASS, REJECT, WARN, RowFaults, Severity, Steps, Su
 DEGREES = (-180.0, -90.0, 180.0, 90.0)
 """What longitude and latitude can be in a geographic CRS in degrees; x before y."""
 _LISTED = 12
+_NO_TEXTS = frozenset({"", "null", "<null>", "none", "nil", "nan", "n/a", "#n/a", "na", "n.a.", "-", "--", "?", "-9999", "-999", "-99999"})
+_NO_NUMBERS = (-9999.0, -99999.0, -999999.0, -999.0, -32768.0, -2147483648.0, -3.4028234663852886e38, -1.7976931348623157e308)
+"""What systems write where they have no value."""
 # Constructs that RE2 (Arrow) and Python read alike; anything else is matched by Python, once per distinct value.
 _PLAIN_PATTERN = re.compile(r"(?:[^\\()]|\\[^\w\s]|\((?!\?)|\))*")
 
 
 def check_rows(batch: Any, contract: Contract, *, delivered: Scan, stored: Scan, canonical: Any,
                limits: tuple[float, float, float, float] | None = None,
-               skip: npt.NDArray[np.bool_] | None = None, miscast: Sequence[RowFaults] = ()) -> list[RowFaults]:
+               skip: npt.NDArray[np.bool_] | None = None, miscast: Sequence[RowFaults] = (), absent: Collection[str] = ()) -> list[RowFaults]:
     """Every rule that one row decides, over the candidates of a batch; all faults of a row at once.
 
     Args:
@@ -46,17 +49,19 @@ def check_rows(batch: Any, contract: Contract, *, delivered: Scan, stored: Scan,
         limits: xmin, ymin, xmax, ymax that ordinates cannot leave (`DEGREES` where the contract's CRS is geographic), None otherwise.
         skip: (n,) True for rows whose geometry a stage before has rejected already (no transform, collapse).
         miscast: the faults of `cast_batch` for these rows: what could not be cast is null in `batch`, and was no null in the delivery.
+        absent: fields that were not delivered, or in another type: a finding says so, and their nulls are none.
 
     Returns:
         Faults with positions in the batch; empty where all is well.
     """
     usable = np.ones(len(canonical), dtype=np.bool_) if skip is None else ~skip
-    faults = [*nulls(batch, contract, miscast), *code_lists(batch, contract), *patterns(batch, contract), *presence(contract, delivered)]
+    faults = [*nulls(batch, contract, miscast, absent), *substitutes(batch, contract), *code_lists(batch, contract), *patterns(batch, contract),
+              *presence(contract, delivered)]
     bad_numbers = ordinates(contract, delivered, stored, limits, usable)
     for each in bad_numbers:
         if each.severity == "error":
             usable[each.rows] = False
-    return [*faults, *bad_numbers, *wide(contract, stored, canonical, limits, usable),
+    return [*faults, *bad_numbers, *outside(contract, stored, usable), *wide(contract, stored, canonical, limits, usable),
             *validity(contract, delivered, stored, canonical, usable)]
 
 
@@ -80,11 +85,11 @@ def steps(faults: Iterable[RowFaults], length: int, *, crs: str) -> Steps:
 # --- attributes ------------------------------------------------------------------------------------------------------------------------
 
 
-def nulls(batch: Any, contract: Contract, miscast: Sequence[RowFaults] = ()) -> list[RowFaults]:
+def nulls(batch: Any, contract: Contract, miscast: Sequence[RowFaults] = (), absent: Collection[str] = ()) -> list[RowFaults]:
     """`schema_fields[].nullable: false`. A field that is recomputed from the geometry is not looked at."""
     found = []
     for field in _fields(batch, contract):
-        if field.nullable or (field.derived is not None and field.derived.measure):
+        if field.nullable or field.name in absent or (field.derived is not None and field.derived.measure):
             continue
         column = batch.column(field.name)
         missing = _where(column.is_null()) if column.null_count else np.empty(0, dtype=np.int64)
@@ -92,6 +97,30 @@ def nulls(batch: Any, contract: Contract, miscast: Sequence[RowFaults] = ()) -> 
         if len(rows):
             found.append(_fault("schema", field.name, "null", "null not allowed", rows, pa.repeat(pa.scalar("null"), len(rows)),
                                 f"have the producer fill {field.name}, or promise `nullable: true` (a MAJOR change: consumers meet nulls)"))
+    return found
+
+
+def substitutes(batch: Any, contract: Contract) -> list[RowFaults]:
+    """`semantics.<field>.null_means`: null is how a missing value is said, so that no other value stands for it (unless the code list has it)."""
+    found = []
+    for field in _fields(batch, contract):
+        meaning = contract.meaning(field.name)
+        if meaning is None or meaning.null_means is None or field.type.kind not in ("string", "integer", "number", "decimal"):
+            continue
+        column = _one_chunk(batch.column(field.name))
+        agreed = {str(value).strip().lower() for value in meaning.enum or ()}
+        if field.type.kind == "string":
+            folded = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+            wrong = pc.is_in(folded, value_set=pa.array(sorted(_NO_TEXTS - agreed), pa.string()))
+        else:
+            marks = [number for number in _NO_NUMBERS if f"{number:g}" not in agreed]
+            wrong = pc.is_in(column.cast(pa.float64(), safe=False), value_set=pa.array(marks, pa.float64()))
+        rows = _where(pc.and_(wrong, pc.is_valid(column)))
+        if len(rows):
+            shown = column.take(pa.array(rows, pa.int64())).cast(pa.string())
+            observed = pc.binary_join_element_wise("'", shown, "'", "") if field.type.kind == "string" else shown
+            found.append(_fault("semantics", field.name, "null_convention", f"null where it means {meaning.null_means!r}", rows, observed,
+                                f"have the producer deliver null, or add the value to semantics.{field.name}.enum if it means something else"))
     return found
 
 
@@ -222,10 +251,29 @@ def ordinates(contract: Contract, delivered: Scan, stored: Scan, limits: tuple[f
     return found
 
 
+def outside(contract: Contract, stored: Scan, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
+    """`extent`: every position lies within it, but for half a step of the grid, which rounding may add."""
+    if contract.extent is None:
+        return []
+    half = 0.5 * 10.0**-contract.coordinate_precision
+    low, high = np.array(contract.extent[:2]) - half, np.array(contract.extent[2:]) + half
+    rows = np.flatnonzero(usable & ((stored.bounds[:, :2] < low) | (stored.bounds[:, 2:] > high)).any(axis=1))
+    if not len(rows):
+        return []
+    boxes = [" ".join(f"{each:.10g}" for each in box) for box in stored.bounds[rows].tolist()]
+    return [_fault("geometry", contract.geometry_name, "extent", f"positions within {' '.join(f'{each:.10g}' for each in contract.extent)}", rows,
+                   pa.array([f"reaches out: {box}" for box in boxes], pa.string()),
+                   "look whether these rows belong to the product, or agree on a larger `extent`")]
+
+
 def wide(contract: Contract, stored: Scan, canonical: Any, limits: tuple[float, float, float, float] | None,
          usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
-    """A part that is wider than half the globe: a warning, since it usually crosses the antimeridian uncut (RFC 7946 section 3.1.9)."""
-    if limits is None:
+    """A part that is wider than half the globe usually crosses the antimeridian uncut (RFC 7946 section 3.1.9).
+
+    A warning; an error where `negative.antimeridian` promises that such parts are cut or do not occur; nothing where it says `crossing`.
+    """
+    promised = (contract.addition("negative") or {}).get("antimeridian")
+    if limits is None or promised == "crossing":
         return []
     half = (limits[2] - limits[0]) / 2
     rows = np.flatnonzero(usable & (stored.bounds[:, 2] - stored.bounds[:, 0] > half) & (stored.kind != 1) & (stored.kind != 4))
@@ -237,9 +285,10 @@ def wide(contract: Contract, stored: Scan, canonical: Any, limits: tuple[float, 
     rows = rows[np.unique(owner[boxes[:, 2] - boxes[:, 0] > half])]
     if not len(rows):
         return []
-    return [_fault("geometry", contract.geometry_name, "extent", f"parts at most {half:g} degrees wide", rows,
+    return [_fault("geometry", contract.geometry_name, "antimeridian", f"parts at most {half:g} degrees wide", rows,
                    pa.repeat(pa.scalar(f"wider than {half:g} degrees"), len(rows)),
-                   "if it crosses the antimeridian, have the producer cut it there (RFC 7946 3.1.9)", severity="warning")]
+                   "if it crosses the antimeridian, have the producer cut it there (RFC 7946 3.1.9)",
+                   severity="warning" if promised is None else "error")]
 
 
 def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:

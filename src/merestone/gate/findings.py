@@ -20,8 +20,11 @@ NAMED = 5
 """How many values or features a sentence names; the samples carry more."""
 _DISTINCT = 1_000
 """How many different values are told apart per rule; beyond it only their number of rows is kept."""
+_WHOLE = frozenset({"extent"})
+"""Rules that rows break and that refuse the delivery as a whole (spec/contract.md section 3)."""
 _BY_FEATURE = frozenset({
     "null_geometry", "empty_geometry", "geometry_type", "validity", "ordinate", "collapse", "z_dropped", "no_transform", "extent",
+    "antimeridian", "axis_order", "units", "unit",
 })
 """Rules whose `observed` says something of the feature ("i2 NaN"); the others show a value of a column ("mixed_use (row b)")."""
 
@@ -58,7 +61,7 @@ class FindingTally:
 
         Args:
             faults: what the checks said; `faults.rows` are positions in this batch.
-            rows: (n,) row of each position in the delivery, counted from 1.
+            rows: (n,) row of each position in the delivery, counted from 1; 0 where it is not known.
             ids: pyarrow string array (n), the feature ids; None where rows have no key yet.
             bounds: (n, 4) xmin, ymin, xmax, ymax in the contract's CRS; a sample shows the middle of its box.
         """
@@ -89,7 +92,7 @@ class FindingTally:
         found = [
             Finding(surface, column, rule, severity, expected,
                     _by_feature(family) if rule in _BY_FEATURE else _by_value(family),
-                    family.count, tuple(family.samples), family.remedy, per_row=True)
+                    family.count, tuple(family.samples), family.remedy, per_row=rule not in _WHOLE)
             for (surface, column, rule, severity, expected), family in self._families.items()
         ]
         return tuple(sorted(found, key=lambda each: each.severity != "error"))
@@ -146,6 +149,17 @@ def findings_table(faults: Sequence[RowFaults], *, rows: npt.NDArray[np.int64], 
     return pa.concat_tables(parts) if parts else FINDINGS_SCHEMA.empty_table()
 
 
+def faults_of(lines: Any) -> list[RowFaults]:
+    """The lines of `_findings/` as faults again, positions being those of the lines (pyarrow.Table of `FINDINGS_SCHEMA`)."""
+    names = ("surface", "field", "rule", "severity", "expected")
+    families: dict[tuple[str, ...], list[int]] = {}
+    for at, family in enumerate(zip(*(lines.column(name).to_pylist() for name in names), strict=True)):
+        families.setdefault(family, []).append(at)
+    observed = lines.column("observed").combine_chunks()
+    return [RowFaults(surface, field_, rule, severity, expected, np.array(at, np.int64), observed.take(pa.array(at)))  # type: ignore[arg-type]  # as it was written
+            for (surface, field_, rule, severity, expected), at in families.items()]
+
+
 def name_rows(samples: Sequence[Sample], count: int) -> str:
     """How a sentence names rows: "row b", "rows b and d", "rows 2 and 5 of the file", "rows with key 7 and 9", "... and 12 more"."""
     shown = samples[:NAMED]
@@ -189,7 +203,7 @@ def _samples(faults: RowFaults, room: int, rows: npt.NDArray[np.int64], ids: Any
             box = bounds[position]
             if np.isfinite(box).all():
                 x, y = float(box[0] + box[2]) / 2, float(box[1] + box[3]) / 2
-        out.append(Sample(name, int(rows[position]), x, y, observed))
+        out.append(Sample(name, int(rows[position]) or None, x, y, observed))
     return out
 
 

@@ -419,15 +419,49 @@ def largest_ordinate(crs: str) -> float:
     given = CRS.from_user_input(crs)
     if given.is_geographic:
         return 180.0
-    unit = given.axis_info[0].unit_conversion_factor
-    area = given.area_of_use
-    if area is not None and given.geodetic_crs is not None:
+    box = area_of_use(crs)
+    return 2.1e7 / given.axis_info[0].unit_conversion_factor if box is None else max(abs(each) for each in box)
+
+
+@lru_cache(maxsize=64)
+def area_of_use(crs: str) -> tuple[float, float, float, float] | None:
+    """Where a CRS is meant to be used: xmin, ymin, xmax, ymax in its own units; None where the EPSG dataset does not say.
+
+    Across the antimeridian xmax is beyond 180 for a geographic CRS.
+    """
+    given = CRS.from_user_input(crs)
+    degrees = degrees_of_use(crs)
+    if degrees is None or given.geodetic_crs is None:
+        return None
+    if given.is_geographic:
+        return degrees
+    west, south, east, north = degrees
+    try:
         into = Transformer.from_crs(given.geodetic_crs, given, always_xy=True)
-        bounds = into.transform_bounds(area.west, area.south, area.east, area.north)
-        largest = max(abs(each) for each in bounds)
-        if math.isfinite(largest) and largest * unit < _BEYOND_M:
-            return float(largest)
-    return 2.1e7 / unit
+        box = into.transform_bounds(west, south, east - 360.0 if east > 180.0 else east, north)
+    except ProjError:
+        return None
+    unit = given.axis_info[0].unit_conversion_factor
+    known = all(math.isfinite(each) and abs(each) * unit < _BEYOND_M for each in box)
+    return (float(box[0]), float(box[1]), float(box[2]), float(box[3])) if known else None
+
+
+@lru_cache(maxsize=64)
+def degrees_of_use(crs: str) -> tuple[float, float, float, float] | None:
+    """The area of use of a CRS in degrees: west, south, east, north; east is beyond 180 across the antimeridian."""
+    area = CRS.from_user_input(crs).area_of_use
+    if area is None:
+        return None
+    return area.west, area.south, area.east + (360.0 if area.east < area.west else 0.0), area.north
+
+
+def box_in(box: tuple[float, float, float, float], crs: str, other: str) -> tuple[float, float, float, float] | None:
+    """The box around a box in another CRS, x before y; None where it has no place there."""
+    try:
+        found = Transformer.from_crs(crs, other, always_xy=True).transform_bounds(*box)
+    except (CRSError, ProjError):
+        return None
+    return (float(found[0]), float(found[1]), float(found[2]), float(found[3])) if all(map(math.isfinite, found)) else None
 
 
 def use_grids(folder: str | None) -> None:

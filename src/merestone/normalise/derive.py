@@ -18,8 +18,8 @@ from merestone.contract.document import Contract, Field
 from merestone.errors import UsageError
 from merestone.normalise.values import arrow_type
 
-_LENGTH = {"mm": 0.001, "cm": 0.01, "m": 1.0, "km": 1000.0, "ft": 0.3048, "mi": 1609.344}
-_AREA = {"m2": 1.0, "m²": 1.0, "a": 100.0, "ha": 10_000.0, "km2": 1e6, "km²": 1e6, "ft2": 0.3048**2, "ac": 4046.8564224}
+LENGTH = {"mm": 0.001, "cm": 0.01, "m": 1.0, "km": 1000.0, "ft": 0.3048, "mi": 1609.344}
+AREA = {"m2": 1.0, "m²": 1.0, "a": 100.0, "ha": 10_000.0, "km2": 1e6, "km²": 1e6, "ft2": 0.3048**2, "ac": 4046.8564224}
 
 
 def with_derived(batch: Any, contract: Contract, geometry: str) -> Any:
@@ -59,7 +59,7 @@ def _measured(shapes: npt.NDArray[np.object_], crs: CRS, field: Field) -> npt.ND
     name = field.unit or (derived.unit if derived is not None else None)
     if name is None:
         return np.asarray(metric)
-    known = _AREA if is_area else _LENGTH
+    known = AREA if is_area else LENGTH
     if name not in known:
         raise UsageError(
             f"{field.name}: {name!r} is no unit of {'area' if is_area else 'length'}",

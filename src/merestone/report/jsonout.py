@@ -43,7 +43,7 @@ def apply(result: ApplyResult) -> dict[str, Any]:
 
 def check(result: CheckResult) -> dict[str, Any]:
     """The object of `check --json`."""
-    return {"status": result.status, "findings": [finding.to_json() for finding in result.findings]}
+    return {"status": result.status, "findings": [finding.to_json() for finding in result.findings], "axes": dict(result.axes)}
 
 
 def error(fault: MerestoneError) -> dict[str, Any]:

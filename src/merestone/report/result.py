@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from merestone.outcome import Finding
 
@@ -141,7 +141,10 @@ class ApplyResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The end of `check`. `status` error means that a check could not run: it is never a pass. `drawn`: a map or layer was written already."""
+    """The end of `check`. `status` error means that a check could not run: it is never a pass.
+
+    `drawn`: a map or layer was written already. `axes`: per geometry column, what its positions say of axis order and units, with the evidence.
+    """
 
     delivery: str
     contract: str
@@ -151,3 +154,4 @@ class CheckResult:
     seconds: float = 0.0
     errors: tuple[str, ...] = field(default=())
     drawn: bool = False
+    axes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

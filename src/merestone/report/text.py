@@ -70,6 +70,9 @@ def check(result: CheckResult) -> str:
     extent += (", " if extent else ": ") + plural(warnings, "warning") if warnings else ""
     lines = [_title(f"{result.delivery} {said} {result.contract} ({count(result.rows)} rows){extent}", result.seconds)]
     lines += _findings(result.findings)
+    lines += [_row("axes", f"{visible(name)}: undecidable whether x and y are swapped ({'; '.join(said['evidence'])}); "
+                           "an `extent` in the contract would decide")
+              for name, said in result.axes.items() if said["decision"] == "undecidable"]
     lines += [_row("unchecked", text) for text in result.errors]
     if not result.drawn and any(sample.x is not None for each in result.findings for sample in each.features):
         lines.append(_row("places", "--html FILE draws the findings on a map, --errors FILE writes them as a layer for a GIS"))

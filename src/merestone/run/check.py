@@ -17,6 +17,7 @@ from pyproj import CRS
 from merestone.change.classes import Before
 from merestone.contract.document import Contract
 from merestone.contract.registry import read_contract
+from merestone.dataset.current import current
 from merestone.dataset.known import Known
 from merestone.errors import UsageError
 from merestone.gate import delivery as gate_delivery
@@ -29,10 +30,11 @@ from merestone.run.neighbourhood import Judged, judge_delivery
 from merestone.run.places import layer, places_of, shown, write_layer
 from merestone.run.prepare import Prepared, prepare
 from merestone.run.process import Processed, process
-from merestone.run.publication import KeyRule, PartitionRule, Publication
-from merestone.run.receive import Received, receive
+from merestone.run.publication import CrsRule, KeyRule, PartitionRule, Publication
+from merestone.run.receive import Received, receive, without_consequences
 from merestone.source.port import SourceSpec, UnreadableValueError
 from merestone.source.raster import read_raster
+from merestone.storage.open import open_store
 
 
 def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publication:
@@ -49,6 +51,7 @@ def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publi
     return Publication(
         path=place, name=agreed.name or Path(delivery).stem, contract=str(Path(contract).absolute()), source=SourceSpec(place, layer=layer),
         destination="", key=KeyRule(agreed.key), partition=PartitionRule(by="none"),
+        crs=CrsRule(missing_grids="fallback"),  # another CRS is refused anyway; a grid that is missing here must not hide what else is wrong
     )
 
 
@@ -80,7 +83,8 @@ def check(publication: Publication, *, delivery: str, contract: str, places: Pla
     agreed = read_contract(publication.contract)
     if agreed.geometry_type == "raster":
         return _raster(publication, agreed, delivery, contract, clock, places)
-    prepared = prepare(publication, None)
+    last = current(open_store(publication.destination)) if publication.destination else None
+    prepared = prepare(publication, None, evidence=last)
     findings = [*prepared.findings]
     if prepared.unreadable:
         return _ended(publication, prepared, findings, delivery, contract, clock, places)
@@ -95,7 +99,7 @@ def check(publication: Publication, *, delivery: str, contract: str, places: Pla
         before = Before(np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.uint64), np.full(size, -1, np.int32))
         processed = process(prepared, received.candidates, before, folder, workers=workers, events=lambda *_: None)
         judged = judge_delivery(prepared, received.candidates, processed)
-        findings += [*received.tally.findings(), *processed.tally.findings(), *judged.findings]
+        findings += [*without_consequences(received, [*received.tally.findings(), *processed.tally.findings()]), *judged.findings]
         return _ended(publication, prepared, findings, delivery, contract, clock, places, (received, processed, judged))
 
 
@@ -109,7 +113,8 @@ def _ended(
     fails = breach or refused > publication.rejects.max_fraction * rows
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))
     result = CheckResult(delivery, contract, "fail" if fails else "pass", rows, ordered, time.perf_counter() - clock,
-                         drawn=places.errors is not None or places.page)
+                         drawn=places.errors is not None or places.page,
+                         axes={name: each.to_json() for name, each in passes[0].verdicts.items()} if passes else {})
     if places.errors is None and not places.page:
         return result, None
     table = places_of(prepared, ordered, passes)

@@ -174,7 +174,7 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str) -
     here.mkdir()
     run = Run(publication, Options(), store, head, str(here), environment.nonce(), environment.now(), time.perf_counter())
     prepared = prepare(publication, head, source)
-    run.prepared = prepared = replace(prepared, judged=False)
+    run.prepared = prepared = replace(prepared, judged=False, grounds={}, quantities=(), unique=())
     workers = environment.cores()
     if prepared.unreadable or _hopeless(prepared.findings):
         return _Passed(tuple(each for each in prepared.findings if each.severity == "error" and each.rule != "extra"), None)

@@ -99,5 +99,7 @@ def _some(candidates: Candidates, rows: npt.NDArray[np.int64], folder: str) -> C
         at += batch.num_rows
     spool.close()
     miscast = [(name, np.flatnonzero(np.isin(rows, places))) for name, places in candidates.miscast]
+    early = [replace(each, rows=np.flatnonzero(np.isin(rows, each.rows)), observed=each.observed.filter(pa.array(np.isin(each.rows, rows))))
+             for each in candidates.early]
     return Candidates(spool, candidates.row[rows], candidates.hash[rows], candidates.source[rows], candidates.slot[rows],
-                      candidates.trusted[rows], candidates.faulty[rows], candidates.partition[rows], miscast)
+                      candidates.trusted[rows], candidates.faulty[rows], candidates.partition[rows], miscast, early)

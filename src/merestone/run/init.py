@@ -61,6 +61,18 @@ class InitResult:
         return self.contract, self.publication
 
 
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """The text of a contract; the key; the CRS that had to be asserted; what a person should know; rows seen, and rows it would reject."""
+
+    text: str
+    key: tuple[str, ...]
+    asserted: str | None
+    notes: tuple[str, ...]
+    rows: int
+    lost: int
+
+
 def init(source_path: str, *, layer: str | None = None, crs: str | None = None, key: Sequence[str] = (), previous: str | None = None,
          owner: str | None = None, out: str | None = None) -> InitResult:
     """Draft a contract and a publication for a delivery.
@@ -81,18 +93,39 @@ def init(source_path: str, *, layer: str | None = None, crs: str | None = None, 
         StoreError: the drafts cannot be written.
     """
     folder = Path(out if out is not None else ".").resolve()
-    source = open_source(SourceSpec(os.path.abspath(source_path), layer, crs))  # noqa: PTH100 - resolve() would follow links
-    delivery = source.delivery
-    contradicted = next((each for each in delivery.findings if each.severity == "error"), None)
-    if contradicted is not None:
-        raise UsageError(f"{delivery.path}: {contradicted.observed}, and {crs} is asserted", field="--crs",
-                         hint="leave out --crs: it may only fill in what the file does not say")
     name = _name(source_path, layer)
     contract_path, publication_path = folder / f"{name}.contract.yaml", folder / f"{name}.yaml"
     for path in (contract_path, publication_path):
         if path.exists():
             raise UsageError(f"{path} is there already; nothing is overwritten", field=str(path),
                              hint="move it away, or name another folder with --out")
+    made = draft(source_path, layer=layer, crs=crs, key=key, previous=previous, owner=owner)
+    notes, lost = list(made.notes), made.lost
+    allowed = None
+    if lost:
+        allowed = min(1.0, math.ceil(lost / made.rows * 150) / 100)
+        notes.append(f"rejects.max_fraction is drafted as {allowed:g}, so that these rows go to quarantine; 0 would refuse the delivery")
+    publication_text = draft_publication(PublicationFacts(
+        contract=contract_path.name, source=Path(os.path.relpath(source_path, folder)).as_posix(), destination=f"./published/{name}",
+        layer=layer, crs=made.asserted, key=made.key, max_rejected=allowed,
+        notes=_publication_notes(made.asserted if crs is None else None, allowed, lost, made.rows)))
+    _write(folder, {contract_path: made.text, publication_path: publication_text})
+    shown = os.path.relpath(publication_path)
+    return InitResult(contract_path, publication_path, tuple(notes), f"merestone publish {shown}")
+
+
+def draft(source_path: str, *, layer: str | None = None, crs: str | None = None, key: Sequence[str] = (), previous: str | None = None,
+          owner: str | None = None) -> Drafted:
+    """The contract that a delivery keeps, from its header and its data; guesses are marked `# confirm`.
+
+    Args, Raises: as `init`, which writes it.
+    """
+    source = open_source(SourceSpec(os.path.abspath(source_path), layer, crs))  # noqa: PTH100 - resolve() would follow links
+    delivery = source.delivery
+    contradicted = next((each for each in delivery.findings if each.severity == "error"), None)
+    if contradicted is not None:
+        raise UsageError(f"{delivery.path}: {contradicted.observed}, and {crs} is asserted", field="--crs",
+                         hint="leave out --crs: it may only fill in what the file does not say")
 
     inferred = infer(source, key)
     if not inferred.rows or not inferred.columns:
@@ -105,27 +138,17 @@ def init(source_path: str, *, layer: str | None = None, crs: str | None = None, 
     notes: list[str] = []
     drift, columns = settle_key(source, older, inferred, before, key, notes)
 
-    facts, asserted = _facts(name, source_path, delivery, inferred, columns, drift, owner, notes)
+    facts, asserted = _facts(_name(source_path, layer), source_path, delivery, inferred, columns, drift, owner, notes)
     contract_text = draft_contract(facts)
     contract = _read_back(contract_text)
     lost, findings = _would_be_rejected(source, contract, columns)
-    allowed = None
     if lost:
-        allowed = min(1.0, math.ceil(lost / inferred.rows * 150) / 100)
         notes.append(f"{lost:,} of {inferred.rows:,} rows would be rejected: "
                      + "; ".join(f"{each.rule}: {each.observed}" for each in findings if each.severity == "error"))
-        notes.append(f"rejects.max_fraction is drafted as {allowed:g}, so that these rows go to quarantine; 0 would refuse the delivery")
     if before is None:
         notes.append("with --previous OLD, columns that change in every export and keys that do not come back are found")
     notes += code_lists(inferred)[:3]
-
-    publication_text = draft_publication(PublicationFacts(
-        contract=contract_path.name, source=Path(os.path.relpath(source_path, folder)).as_posix(), destination=f"./published/{name}",
-        layer=layer, crs=asserted, key=columns, max_rejected=allowed,
-        notes=_publication_notes(asserted if crs is None else None, allowed, lost, inferred.rows)))
-    _write(folder, {contract_path: contract_text, publication_path: publication_text})
-    shown = os.path.relpath(publication_path)
-    return InitResult(contract_path, publication_path, tuple(notes), f"merestone publish {shown}")
+    return Drafted(contract_text, tuple(columns), asserted, tuple(notes), inferred.rows, lost)
 
 
 # --- the delivery ----------------------------------------------------------------------------------------------------------------------
@@ -325,6 +348,19 @@ def _name(source_path: str, layer: str | None) -> str:
     stem = os.path.basename(source_path.rstrip("/\\"))  # noqa: PTH119 - a name, no path
     stem = layer if layer is not None else re.sub(r"(\.[A-Za-z0-9]{1,8}){1,2}$", "", stem) or stem
     return re.sub(r"[^\w\-]+", "_", stem).strip("_") or "dataset"
+
+
+def new_file(path: str, text: str) -> None:
+    """Write a text to a file that is not there yet.
+
+    Raises:
+        UsageError: the file is there already.
+        StoreError: it cannot be written.
+    """
+    target = Path(path).resolve()
+    if target.exists():
+        raise UsageError(f"{path} is there already; nothing is overwritten", field=path, hint="move it away, or name another file")
+    _write(target.parent, {target: text})
 
 
 def _write(folder: Path, texts: dict[Path, str]) -> None:

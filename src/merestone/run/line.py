@@ -8,21 +8,25 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
+
 from merestone.dataset.current import Current, current
 from merestone.dataset.index import load
 from merestone.dataset.known import Known
 from merestone.errors import UnknownOutcomeError
 from merestone.gate import delivery as gate_delivery
+from merestone.gate.findings import faults_of
 from merestone.outcome import Finding, Steps
 from merestone.report.result import PublishResult
 from merestone.run import environment
+from merestone.run.carried import carried
 from merestone.run.early import early_stops
 from merestone.run.ending import failed, finish, refuse
 from merestone.run.neighbourhood import judge_version
 from merestone.run.prepare import prepare
 from merestone.run.process import process
 from merestone.run.publication import Publication
-from merestone.run.receive import receive
+from merestone.run.receive import receive, without_consequences
 from merestone.run.state import Options, Run, begin_attempt
 from merestone.run.verdict import confirmed, judge, planned, published_before
 from merestone.run.version import write_version
@@ -87,6 +91,7 @@ def _publish(run: Run) -> PublishResult:
         stops = early_stops(run, known)
         if stops and not confirmed(run, stops):
             return refuse(run, stops, "guard")
+    kept = carried(run, known, received)
     known.forget_digests()
 
     with run.stage("pass 2"):
@@ -94,7 +99,9 @@ def _publish(run: Run) -> PublishResult:
         before = published_before(run, known, candidates.slot)
         processed = process(terms, candidates, before, run.folder, workers=workers, events=lambda *told: _tell(run, *told))
         run.rejects += processed.rejects
-    findings += [*received.tally.findings(), *processed.tally.findings()]
+        processed.findings.append(kept)
+        processed.tally.add(faults_of(kept), rows=np.zeros(kept.num_rows, np.int64), ids=kept.column("feature_id").combine_chunks())
+    findings += without_consequences(received, [*received.tally.findings(), *processed.tally.findings()])
     bad = int(processed.rejected.sum())
     if bad and terms.rekeyed:
         findings.append(Finding(

@@ -6,7 +6,7 @@ Not here: reading rows (`receive`), the verdict (`line`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,12 @@ from merestone.dataset.known import Halves
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.partition import Partitions, Tree, tree_from_json
 from merestone.errors import MissingError, UsageError
+from merestone.gate.delivery import other_crs
 from merestone.gate.feature import DEGREES
 from merestone.gate.findings import reasons
+from merestone.gate.quantities import Quantity, quantities
 from merestone.gate.topology import VERSION as TOPOLOGY_VERSION
+from merestone.gate.whereabouts import Ground, Reference
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid
 from merestone.identity.derived import derived_key
@@ -38,7 +41,7 @@ from merestone.identity.grid import source_grid
 from merestone.normalise import crs as crs_stage
 from merestone.normalise.cast import MACHINERY, PARTITION_COLUMN, CastPlan, cast_batch, plan_cast
 from merestone.normalise.crs import Operation
-from merestone.outcome import PASS, REJECT, Finding, RowFaults, Steps
+from merestone.outcome import PASS, REJECT, Finding, RowFaults, Severity, Steps
 from merestone.publish.files import Layout as FileLayout
 from merestone.publish.files import layout_of
 from merestone.run.key_table import read_key_table
@@ -71,6 +74,10 @@ class Prepared:
     (a comparison only reads in its types and on its grid). rekeyed: the key rule is another than the last version's, which the publication
     names a migration for. key_table: hashes of old and new keys, pair by pair, from the file that it names. published: how the rows of the
     last version stand in its files, and the columns of their key.
+
+    For the rules over a whole delivery: grounds, per geometry column where its positions are expected; quantities, the numbers that have a
+    unit; measuring, the CRS in which shapes can be measured to judge them; last_distributions, how large they were in the last version, which
+    is called last_name; unique, the fields in which no value stands twice.
     """
 
     publication: Publication
@@ -111,6 +118,17 @@ class Prepared:
     key_table: tuple[Halves, Halves] | None
     published: PublishedRows
     judged: bool = True
+    grounds: Mapping[str, Ground] = field(default_factory=dict)
+    quantities: tuple[Quantity, ...] = ()
+    measuring: CRS | None = None
+    last_distributions: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    last_name: str = ""
+    unique: tuple[str, ...] = ()
+
+    @property
+    def absent(self) -> frozenset[str]:
+        """Fields that were not delivered, or in a type that cannot be cast: a finding says so."""
+        return frozenset(each.target for each in self.cast.columns if each.place is None or each.told)
 
     @property
     def spool_schema(self) -> Any:
@@ -217,8 +235,14 @@ class Prepared:
 _UNFIT = 1 | 2 | 4  # collapsed, unreadable, bad ordinate
 
 
-def prepare(publication: Publication, head: Current | None, source: Source | None = None) -> Prepared:
-    """Settle everything that needs no row; `source` is a reader in place of the publication's.
+def prepare(publication: Publication, head: Current | None, source: Source | None = None, *, evidence: Current | None = None) -> Prepared:
+    """Settle everything that needs no row.
+
+    Args:
+        publication: how the dataset is made.
+        head: the version that the delivery is to follow.
+        source: a reader in place of the publication's.
+        evidence: a version that tells where positions are expected and how large numbers are, in place of `head`.
 
     Raises:
         UsageError: the contract is missing or broken, or does not follow from the published one.
@@ -257,8 +281,59 @@ def prepare(publication: Publication, head: Current | None, source: Source | Non
                 operation = chosen
             else:
                 others.append((name, chosen))
-    return _assemble(publication, head, contract, new_contract, source, cast, operation, tuple(others), findings, unreadable=unreadable,
+    made = _assemble(publication, head, contract, new_contract, source, cast, operation, tuple(others), findings, unreadable=unreadable,
                      rekeyed=rekeyed, key_table=key_table)
+    return made if unreadable else _watching(made, evidence or head)
+
+
+def _watching(made: Prepared, evidence: Current | None) -> Prepared:
+    """With what the rules over a whole delivery need to know before the first row."""
+    contract, last = made.contract, evidence.manifest if evidence is not None else None
+    grounds = {}
+    if made.operation is not None:
+        there = _last_extent(last, made.operation, same_crs=made.same_crs) if last is not None else None
+        grounds[made.geometry] = _ground(made.geometry, made.operation, contract.extent, contract.crs_epsg, last, there)
+    for name, operation in made.other_operations:
+        grounds[name] = _ground(name, operation, None, contract.crs_epsg, None, None)
+    present = {each.target for each in made.cast.columns if each.place is not None and not each.told}
+    known = [each for each in quantities(contract) if each.field.name in present]
+    findings = made.findings
+    if made.operation is not None and made.operation.source != made.crs:
+        before = last.delivery.get("source", {}).get("crs") if last is not None else None
+        severity: Severity = "warning" if made.publication.destination else "error"
+        accuracy = "accuracy unknown" if made.operation.accuracy_m is None else f"accuracy {made.operation.accuracy_m:g} m"
+        if severity == "error" or before != made.operation.source:
+            findings = (*findings, other_crs(made.crs, made.operation.source, f"{made.operation.name} ({accuracy})", severity))
+    return replace(
+        made, findings=findings, grounds=grounds, quantities=tuple(known),
+        measuring=CRS.from_user_input(made.operation.source) if made.operation is not None and any(each.measured for each in known) else None,
+        last_distributions=last.delivery.get("distributions", {}) if last is not None else {},
+        last_name=f"v{last.version}" if last is not None else "",
+        unique=tuple(each.name for each in contract.schema_fields if each.unique and each.name in present and made.key_columns != (each.name,)),
+    )
+
+
+def _ground(column: str, operation: Operation, extent: Box | None, epsg: int, last: Manifest | None, there: Box | None) -> Ground:
+    """Where the positions of one delivered geometry column are expected."""
+    crs = CRS.from_user_input(operation.source)
+    degrees = bool(crs.is_geographic) and crs.axis_info[0].unit_name == "degree"
+    agreed = f"EPSG:{epsg}"
+    references = []
+    if extent is not None:
+        box = extent if operation.source == agreed else crs_stage.box_in(extent, agreed, operation.source)
+        references += [Reference("the contract's extent", box, 0.5)] if box is not None else []
+    if there is not None and last is not None:
+        references.append(Reference(f"the extent of v{last.version}", there, 1.0))
+    area, in_degrees = crs_stage.area_of_use(operation.source), crs_stage.degrees_of_use(operation.source)
+    if degrees and area is not None and area[2] > DEGREES[2]:  # across the antimeridian: both ends of the globe
+        area = DEGREES[0], area[1], DEGREES[2], area[3]
+    if area is not None and area != DEGREES:
+        references.append(Reference(f"the area of use of {operation.source}", area, 0.1))
+    if degrees:
+        references.append(Reference("the range of degrees", DEGREES))
+    theirs = crs_stage.area_of_use(agreed) if operation.source != agreed else None
+    return Ground(column, operation.source, degrees, tuple(references), area, None if degrees else in_degrees, operation.swap,
+                  (agreed, theirs) if theirs is not None else None)
 
 
 def _geometries(contract: Contract, delivery: Delivery, cast: CastPlan) -> list[tuple[str, GeometryColumn, Field | None]]:
@@ -268,10 +343,10 @@ def _geometries(contract: Contract, delivery: Delivery, cast: CastPlan) -> list[
         found.append((contract.geometry_name, delivery.geometry, None))
     columns = {each.name: each for each in delivery.other_geometries}
     places = {each.target: each.place for each in cast.columns}
-    for field in contract.schema_fields:
-        place = places.get(field.name)
-        if field.type.kind == "geometry" and place is not None and delivery.schema.field(place).name in columns:
-            found.append((field.name, columns[delivery.schema.field(place).name], field))
+    for each in contract.schema_fields:
+        place = places.get(each.name)
+        if each.type.kind == "geometry" and place is not None and delivery.schema.field(place).name in columns:
+            found.append((each.name, columns[delivery.schema.field(place).name], each))
     return found
 
 

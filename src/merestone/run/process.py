@@ -6,7 +6,7 @@ Not here: every row (`receive`), the verdict on the change (`line`), writing (`r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -153,7 +153,7 @@ def _process(
     ids = keys.feature_ids(batch, prepared.key_columns)
     place = batch.schema.names.index(prepared.geometry)
     wkb = batch.column(place)
-    steps = [prepared.cast_steps(faulty)]
+    steps = [prepared.cast_steps(_marked(_miscast(candidates, here), n))]
     delivered_scan = kernel.scan(wkb)
     moved, transform_faults, failed = wkb, [], np.zeros(n, bool)
     if prepared.operation is not None and not prepared.operation.is_identity:
@@ -161,19 +161,23 @@ def _process(
         transform_faults = crs_stage.no_transform_faults(prepared.operation, failed, wkb, contract.geometry_name)
         steps.append(crs_stage.transform_steps(prepared.operation, failed, n))
     stored, snap_faults, snap_steps = snap(moved, contract)
+    early = _early(candidates, here)
+    snap_faults = _but(snap_faults, rejected(early, n))
     steps.append(snap_steps)
     batch = batch.set_column(place, batch.schema.field(place), stored)
     exact, batch, other_faults = prepared.other_geometries(batch)
     batch = with_derived(batch, contract, prepared.geometry)
     stored_scan = kernel.scan(stored)
-    skip = failed | rejected(snap_faults, n)
+    skip = failed | rejected([*snap_faults, *early], n)
     if prepared.judged:
         row_faults = gate_feature.check_rows(batch, contract, delivered=delivered_scan, stored=stored_scan, canonical=stored,
-                                             limits=prepared.limits, skip=skip, miscast=_miscast(candidates, here))
+                                             limits=prepared.limits, skip=skip, miscast=_miscast(candidates, here), absent=prepared.absent)
     else:  # what is only compared need not be good, but its coordinates must be numbers
         row_faults = gate_feature.ordinates(contract, delivered_scan, stored_scan, None, ~skip)
-    steps.append(gate_feature.steps(row_faults, n, crs=prepared.crs))
-    faults = [*transform_faults, *snap_faults, *other_faults, *row_faults]
+    steps.append(gate_feature.steps([*early, *row_faults], n, crs=prepared.crs))
+    # That Z or M is left out is said once of the whole delivery, and of each row in its lineage.
+    told = [each for each in snap_faults if each.rule != "z_dropped"]
+    faults = [*transform_faults, *told, *other_faults, *row_faults]
     digest = source if source is not None else halves(digest_batch(batch, prepared.stored_layout, prepared.geometry))
     deciding = digest
     if prepared.old_layout is not None:
@@ -188,6 +192,34 @@ def _process(
     low = stored_scan.bounds[good]
     extent = np.concatenate([low[:, :2].min(axis=0), low[:, 2:].max(axis=0)]) if len(low) else np.array([np.inf, np.inf, -np.inf, -np.inf])
     return _Row2(batch, digest, deciding, centre, extent, faulty | rejected(faults, n), faults, steps, ids, stored_scan.bounds)
+
+
+def _early(candidates: Candidates, here: slice) -> list[RowFaults]:
+    """The other faults of pass 1 in one batch: they are told and counted there, and refuse their rows here."""
+    found = []
+    for each in candidates.early:
+        mine = (each.rows >= here.start) & (each.rows < here.stop)
+        if mine.any():
+            found.append(replace(each, rows=each.rows[mine] - here.start, observed=each.observed.filter(pa.array(mine))))
+    return found
+
+
+def _but(faults: list[RowFaults], told: npt.NDArray[np.bool_]) -> list[RowFaults]:
+    """Without the rows whose place is said to be wrong already: that they collapse there is no news."""
+    out = []
+    for each in faults:
+        kept = ~told[each.rows]
+        if kept.any():
+            out.append(replace(each, rows=each.rows[kept], observed=each.observed.filter(pa.array(kept))))
+    return out
+
+
+def _marked(faults: list[RowFaults], n: int) -> npt.NDArray[np.bool_]:
+    """(n,) rows that any of the faults names."""
+    mask = np.zeros(n, np.bool_)
+    for each in faults:
+        mask[each.rows] = True
+    return mask
 
 
 def _miscast(candidates: Candidates, here: slice) -> list[RowFaults]:

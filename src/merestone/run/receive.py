@@ -6,7 +6,7 @@ Not here: the verdict on the delivery (`line`), what happens to candidates (`pro
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,8 +20,9 @@ from merestone.change.probe import Probe
 from merestone.dataset.known import Halves, Known, Sum, find, halves, sort_by_hash
 from merestone.dataset.partition import Partitions
 from merestone.gate import delivery as gate_delivery
+from merestone.gate import quantities, whereabouts
 from merestone.gate.feature import presence
-from merestone.gate.findings import FindingTally, reasons, rejected
+from merestone.gate.findings import FindingTally, findings_table, reasons, rejected
 from merestone.geometry import kernel
 from merestone.geometry.form import NULL_KIND
 from merestone.identity import key as keys
@@ -50,7 +51,45 @@ class _Row1:
     source: Halves
     values: Any
     scan: kernel.Scan
-    decimals: npt.NDArray[np.int64] | None
+    measures: Measures
+
+
+@dataclass(slots=True)
+class Measures:
+    """What is counted over all rows of a delivery, batch after batch.
+
+    places: per geometry column, where its rows lie. decimals: per geometry column that is not transformed, int64 (2, 17), how fine its
+    ordinates are. sizes: how large the numbers are. unique: per field that promises it, the hashes of the values, a null counting as none.
+    """
+
+    places: dict[str, whereabouts.Census] = field(default_factory=dict)
+    sizes: quantities.Sizes = field(default_factory=quantities.Sizes)
+    decimals: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    unique: dict[str, list[npt.NDArray[np.uint64]]] = field(default_factory=dict)
+
+    def add(self, other: Measures) -> None:
+        """Take in those of the next batch."""
+        for name, census in other.places.items():
+            self.places.setdefault(name, whereabouts.Census()).add(census)
+        self.sizes.add(other.sizes)
+        for name, histogram in other.decimals.items():
+            self.decimals[name] = self.decimals.get(name, 0) + histogram
+        for name, hashes in other.unique.items():
+            self.unique.setdefault(name, []).extend(hashes)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Faults of rows that only the whole delivery gives away; a second reading of it finds the rows.
+
+    places: geometry columns with rows that lie elsewhere, and the bulk of all rows. units: fields with numbers in another unit.
+    """
+
+    places: dict[str, whereabouts.Bulk | None] = field(default_factory=dict)
+    units: set[str] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self.places or self.units)
 
 
 @dataclass(slots=True)
@@ -58,8 +97,9 @@ class Candidates:
     """The rows that go on, in columns of the same length as the spool.
 
     row: int32, from 1. hash, source: uint64 (n, 2). slot: int32, the row in `Known` or -1. trusted: the probe knows the source digest, only
-    the place differs. faulty: refused at cast. partition: int32, code of a column's value, -1 under other schemes. miscast: field names,
-    each with the candidates whose value could not be cast (it is null in the spool, and was none in the delivery).
+    the place differs. faulty: refused in pass 1. partition: int32, code of a column's value, -1 under other schemes. miscast: field names,
+    each with the candidates whose value could not be cast (it is null in the spool, and was none in the delivery). early: other faults of
+    pass 1, by candidate.
     """
 
     spool: Spool
@@ -71,6 +111,7 @@ class Candidates:
     faulty: npt.NDArray[np.bool_]
     partition: npt.NDArray[np.int32]
     miscast: list[tuple[str, npt.NDArray[np.int64]]] = field(default_factory=list)
+    early: list[RowFaults] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.row)
@@ -82,7 +123,8 @@ class Received:
 
     removed: slots in `Known` of features that were not delivered; gone, gone_source: their key hashes and source digests. nowhere: rows with
     a null or empty geometry. extent: of all rows, in the delivered CRS; outside: how many of them reach out of the last version's. newest:
-    the newest value of the field that freshness is measured by.
+    the newest value of the field that freshness is measured by. verdicts: per geometry column, what its positions say of axes and units.
+    distributions: how large the numbers of each field are. row_findings: lines of `_findings/` on rows that pass 1 refused.
     """
 
     rows: int
@@ -99,25 +141,44 @@ class Received:
     nowhere: int = 0
     extent: Box | None = None
     outside: int = 0
+    verdicts: dict[str, whereabouts.Verdict] = field(default_factory=dict)
+    distributions: dict[str, list[float]] = field(default_factory=dict)
+    row_findings: list[Any] = field(default_factory=list)
+
+
+def without_consequences(received: Received, findings: Iterable[Finding]) -> list[Finding]:
+    """Findings on rows but for those that follow from the verdict on where the whole delivery lies."""
+    return [each for each in findings
+            if each.field not in received.verdicts or each.rule not in received.verdicts[each.field].follows]
 
 
 def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> Received:
-    """Read the delivery once.
+    """Read the delivery; once more where it holds rows that only its whole gives away (axes swapped in one of ten thousand).
 
     Raises:
         SourceError: it breaks off or cannot be decoded.
     """
+    received, suspects = _receive(prepared, known, folder, Suspects(), workers=workers)
+    if suspects:
+        received.candidates.spool.drop()
+        received, _ = _receive(prepared, known, folder, suspects, workers=workers)
+    return received
+
+
+def _receive(prepared: Prepared, known: Known, folder: str, suspects: Suspects, *, workers: int) -> tuple[Received, Suspects]:
     probe, partitions = Probe(known, short_cut=prepared.short_cut), prepared.partitions
-    spool = Spool(folder, "candidates", prepared.spool_schema)
+    spool = Spool(folder, "suspects" if suspects else "candidates", prepared.spool_schema)
     total, tally, rejects = Sum(), FindingTally(), []
     columns = _Columns(prepared.source.delivery.rows or 1 << 20)
     null_rows: list[npt.NDArray[np.int64]] = []
     miscast: list[tuple[str, npt.NDArray[np.int64]]] = []
-    histogram = np.zeros((2, 17), np.int64)
+    early: list[RowFaults] = []
+    lines: list[Any] = []
+    measures = Measures()
     dropped_z = dropped_m = rows = nowhere = outside = 0
     extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
     newest: Any = None
-    for one in run_units(lambda unit: _look(prepared, *unit), _numbered(prepared), workers=workers):
+    for one in run_units(lambda unit: _look(prepared, suspects, *unit), _numbered(prepared), workers=workers):
         n = one.batch.num_rows
         number = np.arange(one.first_row, one.first_row + n, dtype=np.int64)
         rows += n
@@ -125,8 +186,7 @@ def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> R
             tally.add(one.faults, rows=number, ids=one.ids, bounds=one.scan.bounds if prepared.same_crs else None)
             rejects.append(rejects_table(one.faults, number, one.ids, one.raw, one.raw.column(prepared.delivered_geometry)
                                          if prepared.delivered_geometry else pa.nulls(n, pa.binary())))
-        if one.decimals is not None:
-            histogram += one.decimals
+        measures.add(one.measures)
         dropped_z += int(one.scan.has_z.sum())
         dropped_m += int(one.scan.has_m.sum())
         somewhere = np.isfinite(one.scan.bounds).all(axis=1)
@@ -146,23 +206,45 @@ def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> R
         partition = partitions_of(partitions, one.values) if one.values is not None else None
         hit = probe.batch(one.hashes[keyed], one.source[keyed], partition[keyed] if partition is not None else None, one.faulty[keyed])
         total.add(one.hashes[keyed], one.source[keyed])
+        if one.faults:
+            kept = np.zeros(n, np.bool_)
+            kept[keyed] = hit.slot >= 0
+            lines.append(findings_table(_of_rows(one.faults, ~one.null_keys), rows=number, ids=one.ids, keys=one.keys, held=one.faulty & kept &
+                                        (prepared.publication.rejects.published == "hold")))
         go_on = keyed[hit.candidate]
         if len(go_on):
             spool.write(_spooled(one, prepared).take(pa.array(go_on)))
-        miscast += [(each.field, spool.rows - len(go_on) + np.flatnonzero(np.isin(go_on, each.rows))) for each in one.faults]
+        for each in one.faults:
+            at = np.searchsorted(go_on, each.rows)  # faulty rows with a key always go on
+            there = at < len(go_on)
+            there[there] = go_on[at[there]] == each.rows[there]
+            if each.rule == "type":
+                miscast.append((each.field, spool.rows - len(go_on) + at[there]))
+            else:
+                early.append(replace(each, rows=spool.rows - len(go_on) + at[there], observed=each.observed.filter(pa.array(there))))
         columns.append(
             number[go_on], one.hashes[go_on], one.source[go_on], hit.slot[hit.candidate], (hit.same & hit.moved)[hit.candidate], one.faulty[go_on],
             partition[go_on] if partition is not None else np.full(len(go_on), -1),
         )
     spool.close()
     candidates = columns.candidates(spool, miscast)
+    candidates.early = early
     findings = [*_key_findings(prepared, null_rows, probe.repeated(candidates.hash)), *prepared.source.late_findings()]
-    if prepared.same_crs and histogram.any():
-        findings.append(gate_delivery.precision(prepared.contract, histogram))
     findings.append(_dropped(prepared, dropped_z, dropped_m))
+    verdicts = {name: whereabouts.decide(prepared.grounds[name], census) for name, census in measures.places.items()}
+    for name, histogram in measures.decimals.items():
+        if name not in verdicts or "precision" not in verdicts[name].follows:
+            findings.append(gate_delivery.precision(prepared.contract, histogram, prepared.contract.field(name)))
+    findings += [each.finding for each in verdicts.values()]
+    shifted, watched = quantities.decide(prepared.quantities, measures.sizes, prepared.last_distributions, prepared.last_name)
+    findings += [*shifted, *_repeated_values(prepared, measures.unique)]
+    if prepared.judged:
+        findings.append(gate_delivery.too_many(prepared.contract, rows))
     removed = probe.removed()
-    return Received(rows, probe.unchanged, removed, known.hash[removed], known.source[removed], candidates, tally,
-                    tuple(each for each in findings if each is not None), str(total), rejects, newest, nowhere, _box(extent), outside)
+    received = Received(rows, probe.unchanged, removed, known.hash[removed], known.source[removed], candidates, tally,
+                        tuple(each for each in findings if each is not None), str(total), rejects, newest, nowhere, _box(extent), outside, verdicts,
+                        measures.sizes.record(), lines)
+    return received, Suspects({name: each.bulk for name, each in verdicts.items() if each.strays}, watched)
 
 
 def _box(extent: npt.NDArray[np.float64]) -> Box | None:
@@ -183,18 +265,47 @@ def _numbered(prepared: Prepared) -> Iterator[tuple[int, Any]]:
         row += batch.num_rows
 
 
-def _look(prepared: Prepared, first_row: int, raw: Any) -> _Row1:
+def _look(prepared: Prepared, suspects: Suspects, first_row: int, raw: Any) -> _Row1:
     batch, faults = prepared.cast_rows(raw)
     n = batch.num_rows
+    if suspects.units:
+        faults += quantities.faults(batch, prepared.quantities, suspects.units, prepared.geometry, prepared.measuring)
     canonical, null = keys.key_bytes(batch, prepared.key_columns)
     wkb = batch.column(prepared.geometry)
     scan = kernel.scan(wkb)
+    measures = _measures(prepared, batch, scan)
+    for name, bulk in suspects.places.items():
+        faults += whereabouts.faults(prepared.grounds[name], _bounds(prepared, batch, name, scan), bulk)
     source = halves(digest_batch(batch, prepared.source_layout, prepared.geometry))
     values = batch.column(PARTITION_COLUMN if PARTITION_COLUMN in batch.schema.names else prepared.partition_column) if prepared.partition_column else None
     return _Row1(
         first_row, raw, batch, faults, rejected(faults, n), canonical, keys.feature_ids(batch, prepared.key_columns), null,
-        halves(kernel.blake2b16(canonical)), source, values, scan, kernel.decimals(wkb) if prepared.same_crs else None,
+        halves(kernel.blake2b16(canonical)), source, values, scan, measures,
     )
+
+
+def _measures(prepared: Prepared, batch: Any, scan: kernel.Scan) -> Measures:
+    """What one batch adds to the counts over the delivery."""
+    out = Measures()
+    finest = {name for name, operation in ((prepared.geometry, prepared.operation), *prepared.other_operations)
+              if operation is None or operation.is_identity}
+    for name in dict.fromkeys((prepared.geometry, *prepared.grounds)):
+        column = batch.column(name)
+        if name in prepared.grounds:
+            bounds = scan.bounds if name == prepared.geometry else kernel.scan(column).bounds
+            out.places[name] = whereabouts.census(prepared.grounds[name], bounds)
+        if name in finest:
+            out.decimals[name] = kernel.decimals(column)
+    out.sizes = quantities.sizes(batch, prepared.quantities, prepared.geometry, prepared.measuring)
+    for name in prepared.unique:
+        column = batch.column(name)
+        out.unique[name] = [gate_delivery.text_hash(pc.drop_null(column).cast(pa.string()))]
+    return out
+
+
+def _bounds(prepared: Prepared, batch: Any, name: str, scan: kernel.Scan) -> npt.NDArray[np.float64]:
+    """The boxes of one geometry column as delivered."""
+    return scan.bounds if name == prepared.geometry else kernel.scan(batch.column(name)).bounds
 
 
 def _spooled(one: _Row1, prepared: Prepared) -> Any:
@@ -285,6 +396,27 @@ def _key_findings(prepared: Prepared, null_rows: list[npt.NDArray[np.int64]], re
         text_of = dict(zip(rows.tolist(), texts, strict=True))
         out.append(gate_delivery.duplicate_keys(name, groups, [text_of[row] for row in groups.firsts().tolist()]))
     return out
+
+
+def _repeated_values(prepared: Prepared, unique: dict[str, list[npt.NDArray[np.uint64]]]) -> list[Finding]:
+    """Values that stand twice in a field that promises to have each once; the delivery is read again for their rows, as for keys."""
+    suspicious = {}
+    for name, parts in unique.items():
+        values, counts = np.unique(np.concatenate(parts), return_counts=True)
+        if (counts > 1).any():
+            suspicious[name] = values[counts > 1]
+    seen: dict[str, list[tuple[str, int]]] = {name: [] for name in suspicious}
+    ids: dict[int, str] = {}
+    for first, raw in _numbered(prepared) if suspicious else ():
+        batch, _ = prepared.cast_rows(raw)
+        features = keys.feature_ids(batch, prepared.key_columns)
+        for name, hashes in suspicious.items():
+            text = batch.column(name).cast(pa.string())
+            at = np.flatnonzero(np.isin(gate_delivery.text_hash(text), hashes) & np.asarray(text.is_valid()))
+            seen[name] += zip(text.take(pa.array(at)).to_pylist(), (at + first).tolist(), strict=True)
+            ids.update(zip((at + first).tolist(), features.take(pa.array(at)).to_pylist(), strict=True))
+    found = (gate_delivery.repeated_values(name, rows, ids) for name, rows in seen.items())
+    return [each for each in found if each is not None]
 
 
 def _rows_with(prepared: Prepared, wanted: Halves) -> tuple[Halves, npt.NDArray[np.int64], list[str]]:

@@ -68,7 +68,7 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Verdi
         changes = write_pieces(run.store, f"_changes/{stem}.parquet", CHANGES_SCHEMA, _followed(run, pieces(told), total), run.folder)
         step("changes.after")
         index = _index(run, changes, version, verdict.features, stem)
-        found = [each for each in processed.findings if each.num_rows]
+        found = [each for each in (*received.row_findings, *processed.findings) if each.num_rows]
         findings = write_table(run.store, f"_findings/{stem}.parquet", pa.concat_tables(found)) if found else None
         step("lineage.before")
         lineage = seal(run)
@@ -152,6 +152,7 @@ def _manifest(
         processing=terms.processing, partitioning=partitioning, features=verdict.features, counts=fates(verdict.result), files=files,
         changes=changes, index=index, findings=findings, lineage=lineage.to_json() if lineage else None,
         delivery={"rows": run.delivery.rows, "set_digest": run.delivery.set_digest, "extent": run.delivery.extent,
+                  **({"distributions": run.delivery.distributions} if run.delivery.distributions else {}),
                   "source": terms.source_record(), "confirmations": run.confirmations},
         set_digest=set_digest, files_written=0, files_carried=0, withdrawn=head.manifest.withdrawn if head else (), tool=environment.tools(),
     )

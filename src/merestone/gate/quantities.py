@@ -1,0 +1,213 @@
+"""Whether numbers are in the unit that the contract names: a shift of their distribution by a unit factor is found and named.
+
+Not here: code lists and patterns (`feature`), the unit of coordinates (`whereabouts`).
+
+Clause: spec/contract.md section 3, surface 5; `schema_fields[].unit`. Two witnesses: the geometry, where a field has a unit of area or length
+and its shapes measure the same thing, and the last version's distribution of the field. Logarithms turn a factor into a displacement, so
+that counts per bin are all that is kept of a million rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import shapely
+from pyproj import CRS
+
+from merestone.contract.document import Contract, Field
+from merestone.normalise.derive import AREA, LENGTH
+from merestone.outcome import Finding, RowFaults
+
+_BIN = 0.005  # of a decimal logarithm: 1.2 %
+_LOW, _HIGH = -12.0, 16.0
+_BINS = round((_HIGH - _LOW) / _BIN)
+_NEAR = 0.02  # 4.7 %: what generalised shapes and the scale of a projection leave
+_EXACT = 0.004  # 0.9 %
+_ENOUGH = 100
+_MOST = 0.9
+_TIGHT = 0.95
+_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+_FAR = 1.0  # a single row is convicted of a factor of ten and more only; less may be a fault of another kind
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A numeric field with a unit. `measured` is what its shapes measure: area, length or nothing."""
+
+    field: Field
+    unit: str
+    measured: str | None
+
+
+@dataclass(slots=True)
+class Sizes:
+    """Counts per bin of logarithm: of each field's values, and of its values over what the geometry measures."""
+
+    values: dict[str, Counts] = field(default_factory=dict)
+    ratios: dict[str, Counts] = field(default_factory=dict)
+
+    def add(self, other: Sizes) -> None:
+        """Take in the counts of another batch."""
+        for mine, theirs in ((self.values, other.values), (self.ratios, other.ratios)):
+            for name, counts in theirs.items():
+                mine[name] = counts if name not in mine else mine[name] + counts
+
+    def record(self) -> dict[str, list[float]]:
+        """What a version keeps of each distribution: the number of values, then the logarithms below which 10, 25, 50, 75 and 90 % lie."""
+        return {name: [int(counts.sum()), *_quantiles(counts)] for name, counts in self.values.items() if counts.sum() >= _ENOUGH}
+
+
+def quantities(contract: Contract) -> tuple[Quantity, ...]:
+    """The fields whose numbers can be judged: those with a unit that are not computed here."""
+    shape = contract.geometry_type.removeprefix("multi")
+    found = []
+    for each in contract.schema_fields:
+        if each.unit is None or each.type.kind not in ("integer", "number", "decimal") or (each.derived and each.derived.measure):
+            continue
+        measured = "area" if shape == "polygon" and each.unit in AREA else "length" if shape == "linestring" and each.unit in LENGTH else None
+        found.append(Quantity(each, each.unit, measured))
+    return tuple(found)
+
+
+def sizes(batch: Any, wanted: Sequence[Quantity], geometry: str, crs: CRS | None) -> Sizes:
+    """Count one batch.
+
+    Args:
+        batch: pyarrow RecordBatch in the contract's types.
+        wanted: the fields.
+        geometry: the name of the geometry column (WKB, x before y).
+        crs: its CRS; None where shapes are not to be measured.
+    """
+    out = Sizes()
+    for each, values, ratio in _logarithms(batch, wanted, geometry, crs):
+        out.values[each.field.name] = _binned(values)
+        if ratio is not None:
+            out.ratios[each.field.name] = _binned(ratio)
+    return out
+
+
+def decide(wanted: Sequence[Quantity], counts: Sizes, before: Mapping[str, Sequence[float]], version: str = "") -> tuple[list[Finding], set[str]]:
+    """The fields in another unit, and the fields whose single rows are to be looked at.
+
+    Args:
+        wanted: the fields.
+        counts: over all rows of the delivery.
+        before: `Sizes.record` of the last version, empty where there is none.
+        version: what the last version is called.
+    """
+    found: list[Finding] = []
+    watched: set[str] = set()
+    for each in wanted:
+        name, ratios = each.field.name, counts.ratios.get(each.field.name)
+        if ratios is not None and ratios.sum() >= _ENOUGH:
+            shift = next((every for every in _factors(each) if _share(ratios, every[1], _NEAR) >= _MOST), None)
+            if shift is not None:
+                found.append(_shifted(each, shift[0], 10.0 ** shift[1], int(ratios.sum()), f"what the geometry measures ({each.measured})"))
+                continue
+            if _share(ratios, 0.0, _NEAR) >= _TIGHT and any(_share(ratios, log, _EXACT) > 0 for _, log in _factors(each) if abs(log) >= _FAR):
+                watched.add(name)
+        then = before.get(name)
+        if then is not None and name in counts.values and counts.values[name].sum() >= _ENOUGH:
+            moved = np.array(_quantiles(counts.values[name])) - np.array(then[1:])
+            shift = next((every for every in _factors(each) if (np.abs(moved - every[1]) <= _NEAR).all()), None)
+            if shift is not None:
+                found.append(_shifted(each, shift[0], 10.0 ** shift[1], int(counts.values[name].sum()), f"the values of {version}"))
+    return found, watched
+
+
+def faults(batch: Any, wanted: Sequence[Quantity], watched: set[str], geometry: str, crs: CRS | None) -> list[RowFaults]:
+    """Rows of a batch whose value is in another unit, in fields whose other rows agree with the geometry."""
+    out = []
+    for each, values, ratio in _logarithms(batch, [each for each in wanted if each.field.name in watched], geometry, crs):
+        if ratio is None:
+            continue
+        reads = np.full(len(ratio), "", dtype=object)
+        for name, log in _factors(each):
+            if abs(log) >= _FAR:
+                with np.errstate(invalid="ignore"):
+                    reads[np.abs(ratio - log) <= _EXACT] = name
+        rows = np.flatnonzero(reads != "")
+        if len(rows):
+            observed = [f"{10.0 ** values[row]:.6g} where the geometry measures {10.0 ** (values[row] - ratio[row]):.6g} {each.unit}: {reads[row]}"
+                        for row in rows.tolist()]
+            out.append(RowFaults("semantics", each.field.name, "unit", "error", f"{each.field.name} in {each.unit}", rows, pa.array(observed, pa.string()),
+                                 f"have the producer deliver {each.field.name} in {each.unit} in every row"))
+    return out
+
+
+def _logarithms(batch: Any, wanted: Sequence[Quantity], geometry: str, crs: CRS | None) -> list[tuple[Quantity, Any, Any]]:
+    """Per field the logarithm of each row's value, and of value over measure (None where nothing is measured); NaN where there is none."""
+    out: list[tuple[Quantity, Any, Any]] = []
+    measures: dict[str, npt.NDArray[np.float64]] = {}
+    for each in wanted:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.log10(np.abs(_numbers(batch.column(each.field.name))))
+            ratio = None
+            if each.measured is not None and crs is not None:
+                if each.measured not in measures:
+                    measures[each.measured] = _measures(batch.column(geometry), each.measured, crs)
+                unit = (AREA if each.measured == "area" else LENGTH)[each.unit]
+                ratio = values - np.log10(measures[each.measured] / unit)
+        out.append((each, values, ratio))
+    return out
+
+
+def _numbers(column: Any) -> npt.NDArray[np.float64]:
+    floats = column.cast(pa.float64(), safe=False)
+    return np.asarray(pc.fill_null(floats, float("nan")).to_numpy(zero_copy_only=False), np.float64)
+
+
+def _measures(wkb: Any, what: str, crs: CRS) -> npt.NDArray[np.float64]:
+    """Square metres or metres of each shape; of shapes in degrees with the radii of the ellipsoid at their middle latitude."""
+    shapes = shapely.from_wkb(wkb.to_numpy(zero_copy_only=False), on_invalid="ignore")
+    plane = shapely.area(shapes) if what == "area" else shapely.length(shapes)
+    if not crs.is_geographic:
+        return np.asarray(plane * crs.axis_info[0].unit_conversion_factor ** (2 if what == "area" else 1))
+    if what != "area" or crs.ellipsoid is None:
+        return np.full(len(shapes), np.nan)  # a length in degrees depends on its direction
+    boxes = shapely.bounds(shapes)
+    latitude = np.radians((boxes[:, 1] + boxes[:, 3]) / 2)
+    major, minor = crs.ellipsoid.semi_major_metre, crs.ellipsoid.semi_minor_metre
+    flat = 1 - (minor / major) ** 2
+    bend = 1 - flat * np.sin(latitude) ** 2
+    return np.asarray(plane * np.radians(1.0) ** 2 * major**2 * (1 - flat) * np.cos(latitude) / bend**2)
+
+
+def _factors(quantity: Quantity) -> list[tuple[str, float]]:
+    """What values may be in truth, each with the logarithm of how much larger the numbers then are."""
+    known = AREA if quantity.unit in AREA else LENGTH if quantity.unit in LENGTH else None
+    if known is None:
+        return [(f"{factor:g} times too large" if factor > 1 else f"{1 / factor:g} times too small", float(np.log10(factor)))
+                for factor in (1000.0, 0.001)]
+    own = known[quantity.unit]
+    return [(name, float(np.log10(own / size))) for name, size in known.items() if abs(np.log10(own / size)) > 2 * _NEAR]
+
+
+def _binned(logarithms: npt.NDArray[np.float64]) -> Counts:
+    places = (logarithms[np.isfinite(logarithms)] - _LOW) / _BIN
+    return np.bincount(np.clip(np.round(places), 0, _BINS).astype(np.int64), minlength=_BINS + 1)
+
+
+def _share(counts: Counts, at: float, within: float) -> float:
+    first, last = (round((at + side - _LOW) / _BIN) for side in (-within, within))
+    return float(counts[max(first, 0): last + 1].sum() / counts.sum())
+
+
+def _quantiles(counts: Counts) -> list[float]:
+    share = np.cumsum(counts) / counts.sum()
+    return [round(float(np.argmax(share >= each)) * _BIN + _LOW, 3) for each in _SHARES]
+
+
+def _shifted(each: Quantity, reads: str, factor: float, rows: int, against: str) -> Finding:
+    name = each.field.name
+    observed = f"{rows:,} values of {name} are {factor:g} times {against}: {reads} where {each.unit} is agreed"
+    return Finding("semantics", name, "unit", "error", f"{name} in {each.unit}", observed, rows,
+                   remedy=f"have the producer deliver {each.unit}, or agree on another unit for {name} (a MAJOR version)")

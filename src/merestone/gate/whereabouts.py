@@ -1,0 +1,319 @@
+"""Where the positions of a delivery lie: axis order, units and CRS, decided from the coordinates, with the evidence.
+
+Not here: what a file says about its CRS (`normalise.crs`), the `extent` clause and single ordinates (`feature`).
+
+Clause: spec/contract.md section 3, surface 2. Every row is held, as given and with x and y exchanged, against boxes in which positions are
+expected: the contract's extent, the last version's, the CRS's area of use. A row that is outside as given and inside exchanged has its axes
+swapped; one that is inside as given and outside exchanged has not; any other says nothing. Where no box decides, the bulk of the delivery
+can convict a few rows, but never itself. All of it is counts, so that neither the order of rows nor of batches has a say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from merestone.outcome import Finding, RowFaults
+
+Box = tuple[float, float, float, float]  # x, y minimum, then maximum
+Boxes = npt.NDArray[np.float64]  # (n, 4), each as Box
+Mask = npt.NDArray[np.bool_]
+
+_ALL = 0.95
+"""A verdict on the whole delivery needs this share of the rows that say something."""
+_MANY = 0.05
+"""Rows below this share of all are single faults."""
+_CELLS = 512
+_TRIM = 0.05
+_BULK_ROWS = 40
+"""From this many positions up, the middle of them is a bulk that can convict others."""
+_NO_DEGREES = 360.0
+_SWAP_REMEDY = "have the producer exchange x and y, or agree on the order in `axis_order` (what is stored is x, y whatever is agreed)"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A box in which positions are expected, x before y, in the delivered CRS.
+
+    `margin`: a row counts as outside only when it is this much of the box's size away; 0 where nothing at all may lie outside.
+    """
+
+    name: str
+    box: Box
+    margin: float = 0.0
+
+    @property
+    def grown(self) -> Box:
+        """The box with its margin."""
+        west, south, east, north = self.box
+        dx, dy = self.margin * (east - west), self.margin * (north - south)
+        return west - dx, south - dy, east + dx, north + dy
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is known of one geometry column before a row is read.
+
+    crs: what its CRS is called. degrees: whether its unit is the degree. references: strongest first. area: the CRS's area of use in its own
+    units, and in degrees. exchanged: y stands before x by contract. agreed: what the contract's CRS is called and its area of use, where that
+    is another CRS.
+    """
+
+    column: str
+    crs: str
+    degrees: bool
+    references: tuple[Reference, ...] = ()
+    area: Box | None = None
+    area_degrees: Box | None = None
+    exchanged: bool = False
+    agreed: tuple[str, Box] | None = None
+
+    def in_order(self, bounds: Boxes) -> Boxes:
+        """Boxes of rows as delivered, brought into x, y."""
+        return _exchanged(bounds) if self.exchanged else bounds
+
+    def cells(self, boxes: Boxes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+        """Column and row of the middle of each box on a table that has the same range on both axes; None where no range is known."""
+        if self.degrees:
+            low, high = -180.0, 180.0
+        elif self.area is not None:
+            low, high = min(self.area[:2]), max(self.area[2:])
+        else:
+            return None
+        middle = ((boxes[:, :2] + boxes[:, 2:]) / 2 - low) / (high - low) * _CELLS
+        return _cell(middle[:, 0]), _cell(middle[:, 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """The middle of a delivery with a margin, as a range of cells on each axis, both ends included; it does not touch its mirror image."""
+
+    columns: tuple[int, int]
+    rows: tuple[int, int]
+
+    def strays(self, column: npt.NDArray[np.int64], row: npt.NDArray[np.int64]) -> Mask:
+        """Cells that lie in the mirror image of the bulk."""
+        (left, right), (bottom, top) = self.columns, self.rows
+        return np.asarray((row >= left) & (row <= right) & (column >= bottom) & (column <= top))
+
+
+@dataclass(slots=True)
+class Census:
+    """Counts over rows with a position.
+
+    held: per reference, rows inside as given and inside exchanged. given, swapped: rows whose order the references decide. alien: rows in
+    another unit. far: rows that are far from the area of use. table: rows per cell, (_CELLS, _CELLS), columns first.
+    """
+
+    positions: int = 0
+    held: Any = 0
+    given: int = 0
+    swapped: int = 0
+    alien: int = 0
+    far: int = 0
+    extent: npt.NDArray[np.float64] = field(default_factory=lambda: np.array([np.inf, np.inf, -np.inf, -np.inf]))
+    table: Any = 0
+
+    def add(self, other: Census) -> None:
+        """Take in the counts of another batch."""
+        for name in ("positions", "held", "given", "swapped", "alien", "far", "table"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.extent = np.concatenate([np.minimum(self.extent[:2], other.extent[:2]), np.maximum(self.extent[2:], other.extent[2:])])
+
+
+def census(ground: Ground, bounds: Boxes) -> Census:
+    """Count one batch: `bounds` of its rows as delivered, NaN where there is no position."""
+    boxes = ground.in_order(bounds[np.isfinite(bounds).all(axis=1)])
+    if not len(boxes):
+        return Census()
+    held = np.array([[_inside(boxes, each.box).sum(), _inside(_exchanged(boxes), each.box).sum()] for each in ground.references], np.int64)
+    given, swapped = _votes(ground, boxes)
+    cells = ground.cells(boxes)
+    table = 0 if cells is None else np.bincount(cells[0] * _CELLS + cells[1], minlength=_CELLS**2).reshape(_CELLS, _CELLS)
+    extent = np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
+    return Census(len(boxes), held, int(given.sum()), int(swapped.sum()), int(_alien(ground, boxes, given).sum()),
+                  int(_far(ground, boxes).sum()), extent, table)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the positions say of the delivery as a whole.
+
+    strays: whether rows are at fault by themselves; `faults` finds them. follows: rules that cannot hold where this verdict stands,
+    so that their breaches are no news.
+    """
+
+    decision: Literal["ok", "swapped", "units", "wrong CRS", "undecidable"]
+    evidence: tuple[str, ...] = ()
+    finding: Finding | None = None
+    bulk: Bulk | None = None
+    strays: bool = False
+
+    @property
+    def follows(self) -> frozenset[str]:
+        """See above."""
+        if self.finding is None:
+            return frozenset()
+        swapped = {"ordinate", "extent"}
+        return frozenset(swapped if self.decision == "swapped" else {*swapped, "collapse", "validity", "antimeridian", "precision"})
+
+    def to_json(self) -> dict[str, Any]:
+        """The object in `check --json`."""
+        return {"decision": self.decision, "evidence": list(self.evidence)}
+
+
+def decide(ground: Ground, counts: Census) -> Verdict:
+    """The verdict on a delivery, from the counts over all of its rows."""
+    total, evidence = counts.positions, _evidence(ground, counts)
+    if not total:
+        return Verdict("undecidable", ("no row has a position",))
+    if counts.alien >= _ALL * total:
+        return Verdict("units", evidence, _other_unit(ground, counts, evidence))
+    decided = counts.given + counts.swapped
+    if counts.swapped >= _ALL * decided and counts.swapped > _MANY * total:
+        return Verdict("swapped", evidence, Finding(
+            "crs", ground.column, "axis_order", "error", f"{_order(ground)} in {ground.crs}",
+            f"x and y are swapped: {'; '.join(evidence)}", counts.swapped, remedy=_SWAP_REMEDY))
+    if counts.far >= _ALL * total and counts.far > counts.alien and not counts.given:
+        return Verdict("wrong CRS", evidence, Finding(
+            "crs", ground.column, "crs_position", "error", f"positions near the area of use of {ground.crs} ({_words(ground.area)})",
+            f"{counts.far:,} of {total:,} rows lie far from it, between {_words(counts.extent)}{_fit(ground, counts)}", counts.far,
+            remedy="have the producer state the CRS that the coordinates are in; the declared one is another"))
+    bulk = _bulk(counts)
+    strays = counts.swapped > 0 or counts.alien > 0 or (bulk is not None and _astray(bulk, counts))
+    return Verdict("ok" if counts.given else "undecidable", evidence, None, bulk, strays)
+
+
+def faults(ground: Ground, bounds: Boxes, bulk: Bulk | None) -> list[RowFaults]:
+    """The rows of one batch that are at fault by themselves: axes swapped, or another unit."""
+    known = np.isfinite(bounds).all(axis=1)
+    rows, boxes = np.flatnonzero(known), ground.in_order(bounds[known])
+    given, swapped = _votes(ground, boxes)
+    alien = _alien(ground, boxes, given)
+    cells = ground.cells(boxes)
+    if bulk is not None and cells is not None:
+        swapped |= bulk.strays(*cells) & ~given
+    swapped &= ~alien
+    out = []
+    if swapped.any():
+        out.append(RowFaults("crs", ground.column, "axis_order", "error", f"{_order(ground)} in {ground.crs}", rows[swapped],
+                             _places(boxes[swapped], "x and y are swapped"), _SWAP_REMEDY))
+    if alien.any():
+        what = "metres or feet, not degrees" if ground.degrees else "degrees"
+        out.append(RowFaults("crs", ground.column, "units", "error", f"{'degrees' if ground.degrees else 'the unit'} of {ground.crs}", rows[alien],
+                             _places(boxes[alien], f"reads as {what}"), "have the producer deliver every row in the declared CRS"))
+    return out
+
+
+# --- what a row says -------------------------------------------------------------------------------------------------------------------
+
+
+def _votes(ground: Ground, boxes: Boxes) -> tuple[Mask, Mask]:
+    """Rows that stand as they should, and rows whose axes are swapped, by the strongest reference that tells the two apart."""
+    given, swapped = np.zeros(len(boxes), np.bool_), np.zeros(len(boxes), np.bool_)
+    turned = _exchanged(boxes)
+    for each in ground.references:
+        open_ = ~(given | swapped)
+        here, there = _inside(boxes, each.box), _inside(turned, each.box)
+        given |= open_ & here & ~_inside(turned, each.grown)
+        swapped |= open_ & there & ~_inside(boxes, each.grown)
+    return given, swapped
+
+
+def _alien(ground: Ground, boxes: Boxes, given: Mask) -> Mask:
+    """Rows in another unit: numbers that no degrees can be, or numbers in metres that read as degrees within the area of use."""
+    if ground.degrees:
+        return np.asarray(np.abs(boxes).max(axis=1) > _NO_DEGREES)
+    if ground.area_degrees is None:
+        return np.zeros(len(boxes), np.bool_)
+    reads = _inside(boxes, ground.area_degrees) | _inside(_exchanged(boxes), ground.area_degrees)
+    return np.asarray(reads & ~given & (boxes != 0).any(axis=1))
+
+
+def _far(ground: Ground, boxes: Boxes) -> Mask:
+    """Rows that are farther from the area of use than that is large."""
+    if ground.area is None:
+        return np.zeros(len(boxes), np.bool_)
+    return ~_inside(boxes, Reference("", ground.area, 1.0).grown)
+
+
+def _inside(boxes: Boxes, box: Box) -> Mask:
+    return np.asarray((boxes[:, 0] >= box[0]) & (boxes[:, 1] >= box[1]) & (boxes[:, 2] <= box[2]) & (boxes[:, 3] <= box[3]))
+
+
+def _exchanged(boxes: Boxes) -> Boxes:
+    return boxes[:, [1, 0, 3, 2]]
+
+
+# --- the bulk --------------------------------------------------------------------------------------------------------------------------
+
+
+def _cell(middle: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    return np.clip(middle, 0, _CELLS - 1).astype(np.int64)
+
+
+def _bulk(counts: Census) -> Bulk | None:
+    if counts.positions < _BULK_ROWS or not isinstance(counts.table, np.ndarray):
+        return None
+    columns, rows = _middle(counts.table.sum(axis=1)), _middle(counts.table.sum(axis=0))
+    apart = columns[1] < rows[0] or rows[1] < columns[0]
+    return Bulk(columns, rows) if apart else None
+
+
+def _middle(along: npt.NDArray[np.int64]) -> tuple[int, int]:
+    share = np.cumsum(along) / along.sum()
+    first, last = int(np.argmax(share > _TRIM)), int(np.argmax(share >= 1 - _TRIM))
+    margin = 1 + (last - first + 1) // 4
+    return first - margin, last + margin
+
+
+def _astray(bulk: Bulk, counts: Census) -> bool:
+    columns, rows = np.nonzero(counts.table)
+    return bool(bulk.strays(columns, rows).any())
+
+
+# --- words -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _evidence(ground: Ground, counts: Census) -> tuple[str, ...]:
+    if not counts.positions or not ground.references:
+        return ("nothing says where positions are expected",)
+    return tuple(
+        f"{each.name} ({_words(each.box)}) holds {here:,} of {counts.positions:,} rows as given, {there:,} with x and y exchanged"
+        for each, (here, there) in zip(ground.references, counts.held.tolist(), strict=True)
+    )
+
+
+def _other_unit(ground: Ground, counts: Census, evidence: tuple[str, ...]) -> Finding:
+    if ground.degrees:
+        observed = f"the ordinates are no degrees: {_words(counts.extent)}{_fit(ground, counts)}"
+        expected, remedy = f"degrees of {ground.crs}", "have the producer state the CRS that the coordinates are in: they are metres or feet"
+    else:
+        observed = f"the ordinates read as degrees: {_words(counts.extent)}; {evidence[-1]}"
+        expected, remedy = f"the unit of {ground.crs}", "have the producer state the CRS that the coordinates are in: they are degrees"
+    return Finding("crs", ground.column, "units", "error", expected, observed, counts.alien, remedy=remedy)
+
+
+def _fit(ground: Ground, counts: Census) -> str:
+    """Whether the coordinates would lie well in the agreed CRS."""
+    if ground.agreed is None or not _inside(counts.extent.reshape(1, 4), ground.agreed[1])[0]:
+        return ""
+    return f"; they would lie in the area of use of {ground.agreed[0]}"
+
+
+def _order(ground: Ground) -> str:
+    return "y before x" if ground.exchanged else "x before y"
+
+
+def _words(box: Any) -> str:
+    return " ".join(f"{each:.7g}" for each in box)
+
+
+def _places(boxes: Boxes, what: str) -> Any:
+    """Words for each row: what is wrong, and where it stands."""
+    middle = (boxes[:, :2] + boxes[:, 2:]) / 2
+    return pa.array([f"{what} at {x:.10g}, {y:.10g}" for x, y in middle.tolist()], pa.string())

@@ -1,0 +1,248 @@
+"""One definition: every clause of a contract is broken by a delivery that the check refuses, or by a document that does not lint.
+
+A clause that is added to the definition without an entry here fails the first test.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from datetime import date, timedelta
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import shapely
+
+from merestone.cli.main import root
+from merestone.contract.definition import CONTRACT
+from merestone.contract.forms import Columns, Form, Group, Keyed, Listed
+
+ROWS = 300
+SECOND = {"name": "entrance", "type": "geometry", "crs_epsg": 28992, "coordinate_precision": 2}
+CONTRACT_TREE = {
+    "contract_version": "v1.0.0-crs:EPSG:28992-res:1m", "product_id": "6b1f0a0e-2f55-4c6a-9d0e-0a8a2f6f4a11", "crs_epsg": 28992,
+    "axis_order": "lon_lat", "geometry_type": "polygon", "coordinate_precision": 2,
+    "schema_fields": [
+        {"name": "id", "type": "integer", "nullable": False}, {"name": "label", "type": "string", "unique": True, "pattern": "L[0-9]+"},
+        {"name": "use", "type": "string"}, {"name": "area", "type": "number", "unit": "m2"}, {"name": "seen", "type": "date", "nullable": False},
+        SECOND,
+    ],
+    "semantics": {"use": {"enum": ["home", "shop"]}, "area": {"null_means": "not measured"}},
+    "geometry": {"edges": "planar"}, "key": ["id"], "extent": [150_000, 460_000, 170_000, 470_000], "freshness_sla_minutes": 2_880,
+    "freshness_from": "seen", "availability_target": 0.99, "product_owner_id": "steward@example.org", "negative": {"max_features": ROWS},
+}
+
+
+def good():
+    """Rows that keep the contract; the second geometry is a column of its own."""
+    rng = np.random.default_rng(7)
+    x, y = 155_000 + 40.0 * np.arange(ROWS) % 9_000, 463_000 + np.round(rng.random(ROWS) * 3_000, 2)
+    size = np.round(10 + 10 * rng.random(ROWS), 2)
+    shapes = shapely.box(x + 0.13, y, np.round(x + 0.13 + size, 2), np.round(y + size, 2))
+    table = gpd.GeoDataFrame({
+        "id": np.arange(ROWS), "label": [f"L{n}" for n in range(ROWS)], "use": ["home", "shop", None] * (ROWS // 3),
+        "area": np.round(shapely.area(shapes), 1), "seen": [date.today() - timedelta(days=n % 30 if n else 0) for n in range(ROWS)],  # noqa: DTZ011
+        "entrance": gpd.GeoSeries(shapely.box(np.round(x + 1.11, 2), np.round(y + 0.12, 2), np.round(x + 2.27, 2), np.round(y + 1.33, 2)), crs=28992),
+    }, geometry=gpd.GeoSeries(shapes, crs=28992))
+    table.loc[5, "area"] = None
+    return table
+
+
+# --- deliveries that break a clause ----------------------------------------------------------------------------------------------------
+
+
+def column(name, value, row=7):
+    def change(table):
+        table[name] = table[name].astype(object)
+        table.loc[row, name] = value
+        return table
+
+    return change
+
+
+def shape(value, row=7, column="geometry"):
+    def change(table):
+        shapes = np.array(table[column], dtype=object)
+        shapes[row] = value
+        table[column] = gpd.GeoSeries(shapes, crs=28992)
+        return table
+
+    return change
+
+
+def moved(how, column="geometry"):
+    def change(table):
+        table[column] = gpd.GeoSeries(shapely.transform(np.array(table[column]), how), crs=28992)
+        return table
+
+    return change
+
+
+def swapped(xy):
+    return xy[:, ::-1]
+
+
+def late(table):
+    table["seen"] = date(2020, 1, 1)
+    return table
+
+
+def beside(table, row, x):
+    """A row as a square of ten metres at some x, south of all others."""
+    return shape(shapely.box(x, 461_000, x + 10, 461_010), row)(table)
+
+
+HIGH = shapely.box(155_000, 463_000, 155_010, 463_010)
+NEW = {"numbers": {"type": "number"}, "solid": shapely.force_3d(HIGH, 4.0)}
+BREACHES = {
+    ("crs_epsg",): (lambda table: table.to_crs(4326), ("crs", "crs", "crs_mismatch")),
+    ("axis_order",): (moved(swapped), ("crs", "geometry", "axis_order")),
+    ("geometry_type",): (shape(shapely.Point(155_000, 463_000)), ("geometry", "geometry", "geometry_type")),
+    ("coordinate_precision",): (moved(np.round), ("geometry", "geometry", "precision")),
+    ("schema_fields",): (lambda table: table.assign(extra=1), ("schema", "extra", "extra")),
+    ("schema_fields", "name"): (lambda table: table.rename(columns={"use": "usage"}), ("schema", "use", "missing")),
+    ("schema_fields", "type"): (lambda table: table.assign(area="large"), ("schema", "area", "type")),
+    ("schema_fields", "nullable"): (column("seen", None), ("schema", "seen", "null")),
+    ("schema_fields", "unit"): (lambda table: table.assign(area=table["area"] / 10_000), ("semantics", "area", "unit")),
+    ("schema_fields", "unique"): (column("label", "L3"), ("schema", "label", "unique")),
+    ("schema_fields", "pattern"): (column("label", "7"), ("schema", "label", "pattern")),
+    ("schema_fields", "crs_epsg"): (moved(swapped, "entrance"), ("crs", "entrance", "axis_order")),
+    ("schema_fields", "coordinate_precision"): (moved(lambda xy: np.round(xy, 0), "entrance"), ("geometry", "entrance", "precision")),
+    ("freshness_sla_minutes",): (late, ("service", "seen", "freshness")),
+    ("freshness_from",): (late, ("service", "seen", "freshness")),
+    ("semantics",): (column("use", "mine"), ("semantics", "use", "enum")),
+    ("semantics", "enum"): (column("use", "mine"), ("semantics", "use", "enum")),
+    ("semantics", "null_means"): (column("area", -9999.0), ("semantics", "area", "null_convention")),
+    ("geometry",): (shape(None), ("geometry", "geometry", "null_geometry")),
+    ("geometry", "nullable"): (shape(None), ("geometry", "geometry", "null_geometry")),
+    ("geometry", "empty"): (shape(shapely.Polygon()), ("geometry", "geometry", "empty_geometry")),
+    ("geometry", "dimensions"): (shape(NEW["solid"]), ("geometry", "geometry", "z_dropped")),
+    ("geometry", "edges"): (lambda table: table, ("geometry", "geometry", "edges")),
+    ("key",): (column("id", 8), ("schema", "id", "key_duplicate")),
+    ("extent",): (shape(shapely.box(200_000, 463_000, 200_010, 463_010)), ("geometry", "geometry", "extent")),
+    ("required_accuracy_m",): (lambda table: table.to_crs(4326), ("crs", "crs", "no_transform")),
+    ("negative",): (lambda table: table.iloc[[*range(ROWS), 0]], ("schema", "negative.max_features", "max_features")),
+    ("negative", "max_features"): (lambda table: table.iloc[[*range(ROWS), 0]], ("schema", "negative.max_features", "max_features")),
+    ("topology_rule_set",): (shape(shapely.box(155_000, 463_000, 164_000, 466_000)), ("geometry", "geometry", "overlap")),
+    ("topology_parameters",): (shape(shapely.box(155_000, 463_000, 164_000, 466_000)), ("geometry", "geometry", "overlap")),
+    ("topology_parameters", "tolerance"): (shape(shapely.box(155_000, 463_000, 164_000, 466_000)), ("geometry", "geometry", "overlap")),
+    ("topology_parameters", "gap_width"): (lambda table: beside(beside(table, 7, 160_000.0), 8, 160_010.5), ("geometry", "geometry", "gap")),
+    ("topology_parameters", "dangle_length"): (None, ("geometry", "geometry", "dangle")),
+    ("negative", "antimeridian"): (None, ("geometry", "geometry", "antimeridian")),
+}
+SETTINGS = {
+    ("required_accuracy_m",): {"required_accuracy_m": 1e-9}, ("topology_rule_set",): {"topology_rule_set": "planar"},
+    ("topology_parameters",): {"topology_rule_set": "planar", "topology_parameters": {"tolerance": 0.1}},
+    ("topology_parameters", "tolerance"): {"topology_rule_set": "planar", "topology_parameters": {"tolerance": 0.1}},
+    ("topology_parameters", "gap_width"): {"topology_rule_set": "planar", "topology_parameters": {"gap_width": 1.0}},
+}
+
+# Clauses that say how the product is called, described, made or served: no delivery can break them. Each with a value that is refused.
+DOCUMENT = {
+    ("contract_version",): "1.0.0", ("product_id",): "parcels", ("availability_target",): 1.5, ("product_owner_id",): "the steward",
+    ("name",): 5, ("description",): 5,
+    ("schema_fields", "time_zone"): "Mars/Olympus", ("schema_fields", "description"): 5, ("schema_fields", "deprecated"): "soon",
+    ("schema_fields", "volatile"): "often", ("schema_fields", "derived"): "area", ("schema_fields", "derived", "measure"): "weight",
+    ("schema_fields", "derived", "unit"): 5, ("schema_fields", "derived", "method"): "guess", ("semantics", "meaning"): 5,
+    ("geometry", "z_precision"): 99, ("geometry", "m_precision"): -1, ("geometry", "direction"): "left", ("geometry", "name"): "id",
+    ("negative", "statements"): "none",
+}
+
+
+def clauses(form: Form, path=()):
+    """Every clause below a form: path, clause, and whether it is checked (as what it stands in is)."""
+    match form:
+        case Group(clauses=found):
+            for each in found:
+                here = (*path, each.name)
+                yield here, each
+                if each.checked:
+                    yield from clauses(each.form, here)
+        case Listed(item=item) | Keyed(item=item):
+            yield from clauses(item, path)
+        case _:
+            assert isinstance(form, Form | Columns)
+
+
+def test_every_clause_has_its_breach():
+    checked = {path for path, each in clauses(CONTRACT) if each.checked}
+    assert checked == BREACHES.keys() | DOCUMENT.keys()
+    assert not BREACHES.keys() & DOCUMENT.keys()
+
+
+@pytest.fixture
+def check(tmp_path, capsys):
+    def run(table, tree):
+        delivery, contract = tmp_path / "delivery.parquet", tmp_path / "contract.yaml"
+        table.to_parquet(delivery)
+        contract.write_text(json.dumps(tree), encoding="utf-8")
+        capsys.readouterr()
+        root.main(["check", str(delivery), "--contract", str(contract), "--json"], prog_name="merestone", standalone_mode=False)
+        found = json.loads(capsys.readouterr().out)
+        return {(each["surface"], each["field"], each["rule"]) for each in found["findings"]}
+
+    return run
+
+
+def test_the_good_sample_keeps_every_clause(check):
+    assert check(good(), CONTRACT_TREE) == set()
+
+
+@pytest.mark.parametrize("path", BREACHES, ids=".".join)
+def test_a_delivery_that_breaks_the_clause_is_found(check, path):
+    change, finding = BREACHES[path]
+    tree = copy.deepcopy(CONTRACT_TREE) | SETTINGS.get(path, {})
+    table = good()
+    if path == ("geometry", "edges"):
+        tree = in_degrees(tree)
+        tree["geometry"] = {"edges": "spherical"}
+        table = degrees(table)
+    elif path == ("negative", "antimeridian"):
+        tree = in_degrees(tree)
+        tree["negative"] = {"antimeridian": "split"}
+        table = degrees(table)
+        table.loc[3, "geometry"] = shapely.box(-179.5, 52.0, 179.5, 52.1)
+    elif path == ("topology_parameters", "dangle_length"):
+        tree |= {"geometry_type": "linestring", "topology_rule_set": "network", "topology_parameters": {"dangle_length": 50.0}}
+        table = table.set_geometry(gpd.GeoSeries(shapely.get_exterior_ring(np.array(table.geometry)), crs=28992))
+        table = shape(shapely.LineString([(150_100, 460_100), (150_110, 460_100)]))(table)
+    else:
+        table = change(table)
+    assert finding in check(table, tree)
+
+
+def degrees(table):
+    table["entrance"] = table["entrance"].to_crs(4326)
+    return table.to_crs(4326)
+
+
+def in_degrees(tree):
+    tree |= {"contract_version": "v1.0.0-crs:EPSG:4326-res:1m", "crs_epsg": 4326, "coordinate_precision": 7}
+    del tree["extent"]
+    tree["schema_fields"][-1] |= {"crs_epsg": 4326, "coordinate_precision": 7}
+    return tree
+
+
+@pytest.mark.parametrize("path", DOCUMENT, ids=".".join)
+def test_a_document_that_breaks_the_clause_does_not_lint(tmp_path, capsys, path):
+    tree = copy.deepcopy(CONTRACT_TREE)
+    at, steps = tree, list(path)
+    while len(steps) > 1:
+        at = at.setdefault(steps.pop(0), {})
+        at = at[3] if isinstance(at, list) else at["area"] if "area" in at and steps == ["meaning"] else at
+    at[steps[0]] = DOCUMENT[path]
+    file = tmp_path / "contract.yaml"
+    file.write_text(json.dumps(tree), encoding="utf-8")
+    code = root.main(["contract", "lint", str(file), "--json"], prog_name="merestone", standalone_mode=False)
+    found = json.loads(capsys.readouterr().out)
+    assert code == 1
+    assert any(each["level"] == "error" and path[-1] in each["path"] for each in found["messages"])
+
+
+@pytest.mark.parametrize("path", [path for path, each in clauses(CONTRACT) if not each.checked], ids=".".join)
+def test_a_clause_that_is_not_checked_says_so_on_the_reference_page(path):
+    from merestone.contract.reference import reference  # noqa: PLC0415 - only this test reads the page
+
+    line = next(each for each in reference().splitlines() if each.startswith(f"| `{path[-1]}`") and "not yet checked" in each)
+    assert line
