@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merestone.gate.whereabouts import Census, Ground, Reference, census, decide, faults
@@ -133,6 +133,7 @@ def test_far_away_is_not_swapped():
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6))
+@settings(deadline=None)
 def test_batches_and_their_order_have_no_say(seed, parts):
     boxes = scattered(5, 52, 1, n=300, seed=seed)
     boxes[::50] = boxes[::50, [1, 0, 3, 2]]

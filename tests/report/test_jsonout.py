@@ -34,7 +34,7 @@ def test_diff_shows_keys_only_where_they_were_asked_for():
 
 
 def test_check_and_error():
-    assert jsonout.check(CheckResult("d", "c", "fail", 3, (FINDING,))) == {"status": "fail", "findings": [FINDING_JSON]}
+    assert jsonout.check(CheckResult("d", "c", "fail", 3, (FINDING,))) == {"status": "fail", "findings": [FINDING_JSON], "axes": {}}
     assert jsonout.error(MissingError("no grid", field="x.tif", hint="install it")) == {
         "status": "error", "error": {"kind": "missing", "message": "no grid", "field": "x.tif", "hint": "install it"}}
 

@@ -25,7 +25,7 @@ Mask = npt.NDArray[np.bool_]
 
 _ALL = 0.95
 """A verdict on the whole delivery needs this share of the rows that say something."""
-_MANY = 0.05
+_MANY = 0.2
 """Rows below this share of all are single faults."""
 _CELLS = 512
 _TRIM = 0.05
