@@ -166,7 +166,8 @@ def clauses(form: Form, path=()):
 
 
 def test_every_clause_has_its_breach():
-    checked = {path for path, each in clauses(CONTRACT) if each.checked}
+    # Clauses of rasters are broken in the tests of their checks (`test_raster`).
+    checked = {path for path, each in clauses(CONTRACT) if each.checked and path[0] not in ("bands", "pixel")}
     assert checked == BREACHES.keys() | DOCUMENT.keys()
     assert not BREACHES.keys() & DOCUMENT.keys()
 

@@ -24,6 +24,7 @@ EXAMPLES: Final = {
     "contract lint": "merestone contract lint parcels.contract.yaml",
     "contract schema": "merestone contract schema > contract.schema.json",
     "contract show": "merestone contract show parcels.yaml@3",
+    "contract infer": "merestone contract infer export.gpkg --out parcels.contract.yaml",
     "lineage scorecard": "merestone lineage scorecard parcels.yaml --last 7 --max-rejected 0.001 --junit scores.xml",
     "lineage history": "merestone lineage history parcels.yaml 0301-17/4",
     "lineage rejects": "merestone lineage rejects parcels.yaml@3 --out rejects.parquet",
