@@ -59,6 +59,7 @@ bench: $(VENV)/.bench  ## time and memory, with ratios to what one would use ins
 	$(BIN)/python bench/lineage.py 1000000
 	$(BIN)/python bench/publish.py
 	$(BIN)/python bench/topology.py
+	$(BIN)/python bench/gate.py
 
 soak: $(VENV)/.test $(VENV)/pycsw/.made  ## the long tests, also through a real catalogue
 	MERESTONE_PYCSW='$(abspath $(VENV)/pycsw)' $(BIN)/python -m pytest -q -m soak

@@ -88,7 +88,7 @@ def merestone(path, agreed):
     from merestone.run.check import check, of_contract  # noqa: PLC0415 - each contestant brings its own imports
 
     publication = of_contract(str(path), str(agreed))
-    return lambda: [each.rule for each in check(publication, delivery=str(path), contract=str(agreed)).findings]
+    return lambda: [each.rule for each in check(publication, delivery=str(path), contract=str(agreed))[0].findings]
 
 
 def pandera(path, _agreed):
@@ -98,12 +98,12 @@ def pandera(path, _agreed):
     schema = pdr.DataFrameSchema({
         "id": pdr.Column(int, unique=True), "code": pdr.Column(str, [pdr.Check.str_matches(r"^B[0-9]{9}$")], unique=True),
         "use": pdr.Column(str, pdr.Check.isin(USES)), "area": pdr.Column(float), "floors": pdr.Column(int),
-        "geometry": pdr.Column(None, pdr.Check(lambda column: shapely.is_valid(np.asarray(column)))),
     })
 
     def run():
-        schema.validate(gpd.read_parquet(path), lazy=True)
-        return []
+        table = gpd.read_parquet(path)
+        schema.validate(table.drop(columns="geometry"), lazy=True)
+        return [] if shapely.is_valid(np.asarray(table.geometry)).all() else ["validity"]
 
     return run
 
