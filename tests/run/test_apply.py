@@ -39,7 +39,7 @@ def night(product, source):
     made = product.publish(source)
     if made.result.refused_by == "guard":
         made = product.publish(source, confirm=made.result.confirm)
-    assert made.status in ("published", "unchanged")
+    assert made.status in ("published", "unchanged"), made.said
 
 
 def copy(product, path, version=1):

@@ -62,7 +62,7 @@ def test_check_judges_a_raster_by_its_contract(height, tmp_path, capsys):
         code = root.main(arguments, prog_name="merestone", standalone_mode=False)
         return code, json.loads(capsys.readouterr().out)
 
-    assert check() == (0, {"status": "pass", "findings": []})
+    assert check() == (0, {"status": "pass", "findings": [], "axes": {}})
     contract["bands"][0] |= {"type": "int16", "nodata": 0}
     code, said = check()
     assert (code, [(each["field"], each["rule"]) for each in said["findings"]]) == (1, [("height", "type"), ("height", "nodata")])

@@ -607,17 +607,18 @@ def _holes_of_union(rest: Edges, cover: _Cover, spoilt: Mask) -> list[tuple[Any,
     part = rest.take(spoilt)
     rows = np.unique(cover.in_boxes(np.array([[part.x0.min(), part.y0.min(), part.x0.max(), part.y0.max()]], float))[1])
     shapes = cover.shapes(rows)
-    polygons = shapely.get_parts(np.array([shapely.union_all(shapes)], dtype=object))
-    polygons = polygons[shapely.get_type_id(polygons) == 3]
-    rings, of = shapely.get_rings(polygons, return_index=True)
-    inner = rings[np.concatenate((np.zeros(min(len(of), 1), np.bool_), of[1:] == of[:-1]))]
+    whole = shapely.union_all(shapes)
+    # Faces of the outline, not interior rings: polygons that touch in points enclose ground, and their union has no ring around it.
+    outline = shapely.union_all(shapely.get_rings(shapely.get_parts(whole)))
+    faces = shapely.get_parts(shapely.polygonize(shapely.get_parts(outline)))
+    open_ground = faces[~shapely.intersects(whole, shapely.point_on_surface(faces))]
     tree = shapely.STRtree(shapes)
     out: list[tuple[Any, tuple[int, int]]] = []
-    for ring in inner:
-        around = tree.query(ring, predicate="intersects")
-        length = shapely.length(shapely.intersection(shapes[around], ring))
+    for face in open_ground.tolist():
+        around = tree.query(face, predicate="intersects")
+        length = shapely.length(shapely.intersection(shapes[around], face))
         most = rows[around[np.argsort(-length, kind="stable")[:2]]].tolist()
-        out.append((shapely.polygons(ring), (min(most), max(most)) if len(most) == 2 else (most[0], -1)))
+        out.append((face, (min(most), max(most)) if len(most) == 2 else (most[0], -1)))
     return out
 
 

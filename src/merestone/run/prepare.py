@@ -292,6 +292,8 @@ def _watching(made: Prepared, evidence: Current | None) -> Prepared:
     grounds = {}
     if made.operation is not None:
         there = _last_extent(last, made.operation, same_crs=made.same_crs) if last is not None else None
+        if there is not None and made.operation.swap and not made.same_crs:  # noted as it was delivered, y first
+            there = there[1], there[0], there[3], there[2]
         grounds[made.geometry] = _ground(made.geometry, made.operation, contract.extent, contract.crs_epsg, last, there)
     for name, operation in made.other_operations:
         grounds[name] = _ground(name, operation, None, contract.crs_epsg, None, None)
