@@ -222,7 +222,7 @@ def _comparable(condition: Condition, column: Any) -> tuple[Any, Any]:
         return column, pa.scalar(value)
     if isinstance(value, (int, Decimal)):
         if pa.types.is_floating(kind):
-            return column, pa.scalar(float(value), kind)
+            return column, pa.scalar(float(Decimal(value)), kind)  # beyond every double it is an infinity, as an integer it would not convert
         if pa.types.is_integer(kind) and isinstance(value, int) and -(2**63) <= value < 2**63:
             return column, pa.scalar(value, pa.int64())
         if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
@@ -247,7 +247,7 @@ def _decimals(column: Any, value: Decimal, wrong: UsageError) -> tuple[Any, Any]
         exact = pa.scalar(value)
         wide = pa.decimal256(76, max(exact.type.scale, getattr(column.type, "scale", 0), 0))
         return (column.cast(pa.decimal128(20, 0)) if pa.types.is_integer(column.type) else column).cast(wide), exact.cast(wide)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:
+    except pa.ArrowInvalid as fault:  # more digits than a decimal holds
         raise wrong from fault
 
 
