@@ -283,7 +283,7 @@ def _text_end(data: _Bytes, start: _Places, end: _Places) -> tuple[_Places, _Pla
 def feature_ids(data: Any, columns: Sequence[str]) -> Any:
     r"""Each row's key as the text that lineage and messages use (string array, null where a component is null).
 
-    One column: its value as NFC text, control characters as \uXXXX, an empty text as two quotes. More columns: a JSON array.
+    One column: its value as NFC text, control characters written out (a line break as \u000a), an empty text as two quotes. More columns: a JSON array.
     """
     return _texts([plain(_column(data, name)) for name in columns])
 
@@ -358,7 +358,7 @@ def _as_json(array: Any) -> Any:
 
 
 def _visible(text: Any) -> Any:
-    r"""Control characters as \uXXXX."""
+    r"""Control characters written out: a line break as \u000a."""
     bad = pc.fill_null(pc.match_substring_regex(text, _CONTROL), False)
     if not pc.any(bad).as_py():
         return text

@@ -110,7 +110,7 @@ def write_rows(form: Form, batches: Rows, path: str, columns: Sequence[str] | No
     names = list(columns) if columns is not None else form.columns.schema.names
     try:
         _writer(path, _VERSION_WRITERS)(form, names, iter(count), path)
-    except Exception:
+    except Exception:  # a writer in C raises what it likes where its rows break off; the fault of reading them is the one to tell
         if count.fault is not None:
             raise count.fault from None
         raise
