@@ -32,7 +32,7 @@ FIELDS_BEGIN, FIELDS_END = "<!-- fields: compiled from lineage_schema.yaml -->\n
 JSON_NAMES = {
     "init": ("status", "contract", "publication", "notes", "next"),
     "publish": ("status", "refused_by", "version", "features", "delivered", "delta", "unchanged", "rejected", "held", "files_written",
-                "files_carried", "bytes_written", "run_id", "confirm", "findings"),
+                "files_carried", "bytes_written", "rows_written", "partitions_touched", "partitions", "run_id", "confirm", "findings"),
     "check": ("status", "findings", "axes"),
     "diagnose": ("status", "fault", "remedy", "rows", "steps"),
     "diff": ("status", "before", "after", "delta", "unchanged", "findings", "notes", "html", "out"),

@@ -32,6 +32,13 @@ def told(result):
     return {name: value for name, value in jsonout.publish(result).items() if name not in UNKNOWN}
 
 
+def wrote(made, done):
+    """What is said to be written is what the version's files hold."""
+    version = made.manifest()
+    new = [each for each in version.files if each.version == version.version]
+    assert (done.rows_written, done.files_written, done.files_carried) == (sum(each.rows for each in new), len(new), len(version.files) - len(new))
+
+
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     states=nights, partition=st.sampled_from(["none", "kdtree", "column"]), tolerated=st.sampled_from([0, 0.5, 1]),
@@ -51,6 +58,8 @@ def test_over_random_nights(states, partition, tolerated, published, target, tmp
             done = made.publish(source, confirm=token).result
             assert (planned.status, planned.version) == ("refused" if done.status == "refused" else "planned", planned.current)
             assert told(planned) == told(done)
+            if done.status == "published":
+                wrote(made, done)
             assert f"v{planned.current} would stay" in text.publish(planned) or done.status != "unchanged"
             before = made.everything()
             if done.confirm is None:
@@ -68,6 +77,9 @@ def test_the_report_counts_alike(estate, tmp_path):
     planned, done = made.publish(source, dry_run=True), made.publish(source)
     assert "v1 would change: 1 changed, 1 removed" in planned.said
     assert "v2 published: 1 changed, 1 removed" in done.said
+    touched = {each.partition for each in made.manifest().files if each.version == 2}
+    assert f"rows       {planned.result.rows_written} of 11 to rewrite; changes lie in {len(touched)} of 4 partitions" in planned.said
+    assert (planned.doc["partitions_touched"], planned.doc["partitions"]) == (len(touched), 4) == (done.doc["partitions_touched"], done.doc["partitions"])
     assert (planned.result.files_written, planned.result.files_carried) == (done.result.files_written, done.result.files_carried)
     assert planned.result.files_written == len([each for each in made.manifest().files if each.version == 2])
 

@@ -144,7 +144,7 @@ def _rows(rows: npt.NDArray[np.int64]) -> str:
 
 
 class TwinKeys:
-    """Looks for keys that differ in blanks or case only; 8 bytes of memory a key.
+    """Looks for keys that differ in blanks or case only; 16 bytes of memory a key.
 
     Keys are compared exactly; a looser rule could merge two objects. A pair that a person would read as one key is therefore only
     pointed out. Two steps, because the texts of a large delivery are not kept: `suspects` says which rows' texts are needed. Texts that are
@@ -163,29 +163,45 @@ class TwinKeys:
 
     def among(self, texts: Any) -> npt.NDArray[np.int64]:
         """Places of texts that may be the twin of one that was taken in; its twins are suspects from now on."""
-        if self._ordered is None:
-            self._ordered = np.unique(np.concatenate([np.empty(0, np.uint64), *self._hashes]))
         hashes = text_hash(_folded(texts))
-        if not len(self._ordered):
-            return np.empty(0, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self._ordered, hashes), len(self._ordered) - 1)
-        found = np.flatnonzero(self._ordered[at] == hashes)
+        found = _places_in(self._in_order(), hashes)
         self._found.append(hashes[found])
         return found
 
     def suspects(self, limit: int = 1_000) -> npt.NDArray[np.int64]:
         """Positions (over all batches, from 0) of keys that may have a twin: whole groups, at most about `limit` positions."""
-        if not self._hashes:
-            return np.empty(0, dtype=np.int64)
-        hashes = np.concatenate(self._hashes)
-        groups = equal_groups(hashes, np.arange(len(hashes), dtype=np.int64))
+        ordered = self._in_order()
+        wanted = np.unique(np.concatenate([ordered[1:][ordered[1:] == ordered[:-1]], *self._found]))
+        hashes, rows, at = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], 0
+        for some in self._hashes:  # the few of millions that are in question, so that only these are put in groups
+            here = _places_in(wanted, some)
+            hashes.append(some[here])
+            rows.append(here + at)
+            at += len(some)
+        suspects = np.concatenate(rows)
+        groups = equal_groups(np.concatenate(hashes), suspects)
         if self._found:
-            alone = np.setdiff1d(np.flatnonzero(np.isin(hashes, np.concatenate(self._found))), groups.rows)
+            alone = np.setdiff1d(suspects, groups.rows)
             groups = KeyGroups(np.concatenate([groups.rows, alone]), np.concatenate([groups.starts, len(groups.rows) + np.arange(len(alone))]))
         if len(groups.rows) <= limit:
             return groups.rows
         keep = np.searchsorted(groups.starts, limit, side="right") - 1
         return groups.rows[: groups.starts[max(int(keep), 1)]]
+
+    def _in_order(self) -> npt.NDArray[np.uint64]:
+        """All hashes, ascending."""
+        if self._ordered is None:
+            self._ordered = np.concatenate([np.empty(0, np.uint64), *self._hashes])
+            self._ordered.sort()
+        return self._ordered
+
+
+def _places_in(ordered: npt.NDArray[np.uint64], hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Which of some hashes stand in an ordered array: their places, ascending."""
+    if not len(ordered):
+        return np.empty(0, dtype=np.int64)
+    at = np.minimum(np.searchsorted(ordered, hashes), len(ordered) - 1)
+    return np.flatnonzero(ordered[at] == hashes)
 
 
 def twin_keys(field: str, texts: Sequence[str], rows: Sequence[int | None]) -> Finding | None:

@@ -56,12 +56,13 @@ class Spool:
             self._sink.close()
             self._writer = self._sink = None
 
-    def batches(self) -> Iterator[Any]:
-        """Every batch, in the order of writing."""
+    def batches(self, *columns: str) -> Iterator[Any]:
+        """Every batch, in the order of writing; where columns are named, these alone, in the order of the schema: others are not unpacked."""
         self.close()
         if not self.rows:
             return
-        with pa.OSFile(str(self._path), "rb") as handle, pa.ipc.open_stream(handle) as reader:
+        options = pa.ipc.IpcReadOptions(included_fields=[self.schema.get_field_index(name) for name in columns] or None)
+        with pa.OSFile(str(self._path), "rb") as handle, pa.ipc.open_stream(handle, options=options) as reader:
             yield from reader
 
     def table(self) -> Any:

@@ -18,7 +18,8 @@ def publish(result: PublishResult) -> dict[str, Any]:
         "status": result.status, "refused_by": result.refused_by, "version": result.version, "features": result.features,
         "delivered": result.delivered, "delta": result.delta.to_json(), "unchanged": result.unchanged, "rejected": result.rejected,
         "held": result.held, "files_written": result.files_written, "files_carried": result.files_carried,
-        "bytes_written": result.bytes_written, "run_id": result.run_id, "confirm": result.confirm,
+        "bytes_written": result.bytes_written, "rows_written": result.rows_written, "partitions_touched": result.partitions_touched,
+        "partitions": result.partitions, "run_id": result.run_id, "confirm": result.confirm,
         "findings": [finding.to_json() for finding in result.findings],
     }
 

@@ -66,7 +66,8 @@ class PublishResult:
     `command` what repeats the run, for real where it was dry,
     `current` the version that readers saw when the run began (None before the first), `refreshed` how many features came in other bytes
     with the same content, `notices` settings that are not yet in effect and a record that is not complete, `expires` until when the token
-    holds, `rebuild` files and bytes of a full rebuild (a dry run).
+    holds, `rebuild` files and bytes of a full rebuild (a dry run), which writes every feature. `rows_written` is how many rows the
+    new files hold; the change lies in `partitions_touched` of `partitions`, where one that is new or has become empty counts as well.
     """
 
     name: str
@@ -95,6 +96,9 @@ class PublishResult:
     notices: tuple[str, ...] = ()
     expires: str | None = None
     rebuild: tuple[int, int] | None = None
+    rows_written: int = 0
+    partitions_touched: int = 0
+    partitions: int = 0
 
 
 @dataclass(frozen=True, slots=True)

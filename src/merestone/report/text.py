@@ -132,6 +132,9 @@ def _published(result: PublishResult) -> list[str]:
     if result.rebuild is not None and not first:
         files += f"; a rebuild writes {count(result.rebuild[0])} (about {size(result.rebuild[1])})"
     lines.append(_row("files", files))
+    if planned and not first:
+        lines.append(_row("rows", f"{count(result.rows_written)} of {count(result.features)} to rewrite; changes lie in "
+                                  f"{count(result.partitions_touched)} of {plural(result.partitions, 'partition')}"))
     file = result.file or result.name
     if planned:
         lines.append(_row("next", result.command or f"merestone publish {file}"))

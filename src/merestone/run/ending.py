@@ -46,6 +46,7 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
             name=run.publication.name, status="refused", version=run.parent_version, features=run.head.manifest.features if run.head else 0,
             delivered=received.rows if received else 0, run_id=None, current=run.parent_version, file=run.options.shown,
             notices=run.publication.notices, rejected=bad, files_carried=len(run.files),
+            partitions=len({each.partition for each in run.files}),
         )
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))
     told = tuple(each for each in result.findings if by == "guard" and each not in ordered)  # what was warned of before the stop

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from merestone.gate.delivery import TwinKeys, twin_keys
 from merestone.gate.findings import listed
 from merestone.identity import key as keys
 from merestone.outcome import SAMPLES, Finding, Sample
 from merestone.publish.spool import Spool
-from merestone.run.prepare import KEY
+from merestone.run.key_order import key_batches, key_bytes
 
 NAMED_TWINS = 1_000  # keys whose texts are compared; the finding names a few and counts these
 
@@ -55,12 +54,9 @@ def late_findings(
 
 def _twins(spool: Spool, row: npt.NDArray[np.int32], fresh: npt.NDArray[np.int64], published: Iterable[Any], key_name: str) -> Finding | None:
     """New keys that a person would read as another new one, or as a published one, whether that was delivered again or not."""
-    looked, at = TwinKeys(), 0
-    for batch in spool.batches():
-        low, high = np.searchsorted(fresh, (at, at + batch.num_rows))
-        if high > low:
-            looked.add(keys.ids_of(pc.cast(batch.column(KEY), pa.binary()).take(pa.array(fresh[low:high] - at))))
-        at += batch.num_rows
+    looked = TwinKeys()
+    for some in key_batches(spool, fresh):
+        looked.add(keys.ids_of(some))
     there: list[str] = []
     for some in published:
         texts = keys.ids_of(some)
@@ -70,15 +66,3 @@ def _twins(spool: Spool, row: npt.NDArray[np.int32], fresh: npt.NDArray[np.int64
         return None
     here = keys.ids_of(key_bytes(spool, fresh[suspects])).to_pylist()
     return twin_keys(key_name, [*there, *here], [*[None] * len(there), *row[fresh[suspects]].tolist()])
-
-
-def key_bytes(spool: Spool, rows: npt.NDArray[np.int64]) -> Any:
-    """The canonical key bytes of some rows of a spool (ascending), as a pyarrow binary array."""
-    parts, at = [], 0
-    for batch in spool.batches():
-        end = at + batch.num_rows
-        low, high = np.searchsorted(rows, (at, end))
-        if high > low:
-            parts.append(pc.cast(batch.column(KEY), pa.binary()).take(pa.array(rows[low:high] - at)))
-        at = end
-    return pa.concat_arrays(parts) if parts else pa.array([], pa.binary())

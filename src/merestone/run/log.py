@@ -5,7 +5,7 @@ Not here: the classes (`change.classes`), where the file goes (`publish.files`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,15 +42,14 @@ class Labels:
 class Told:
     """Everything that a change log says.
 
-    rows: int64, the candidates that it speaks of, ascending; key_bytes: their canonical keys (pyarrow binary array). codes, labels, digest,
-    source, before and partition are over all candidates; names: partition code to name. removed: pyarrow.Table of INDEX_SCHEMA, the
+    rows: int64, the candidates that it speaks of, ascending. codes, labels, digest, source, before and partition are over all candidates;
+    names: partition code to name. removed: pyarrow.Table of INDEX_SCHEMA, the
     features that were not delivered any more; removed_rekeyed: bool over them. same_domain: digests are of the last version's domain; else
     a held feature has a new one. same_rules: what was delivered is judged as in the last version; else nobody knows what the delivery that
     a held feature was accepted from would be told now, and its source digest is forgotten.
     """
 
     rows: npt.NDArray[np.int64]
-    key_bytes: Any
     codes: npt.NDArray[np.int16]
     labels: Labels
     digest: Halves
@@ -64,24 +63,28 @@ class Told:
     same_rules: bool = True
 
 
-def pieces(told: Told) -> Iterator[Any]:
-    """The log in pieces (pyarrow.Table of CHANGES_SCHEMA), ordered by key bytes within and across them."""
-    count = len(told.rows)
-    gone = told.removed.column("key").combine_chunks().cast(pa.binary()) if told.removed.num_rows else pa.array([], pa.binary())
-    key_bytes = pa.concat_arrays([told.key_bytes, gone]) if len(gone) else told.key_bytes
-    order = np.asarray(pa.compute.sort_indices(key_bytes))
-    fields = _Fields(told.labels.fields)
-    for start in range(0, len(order), PIECE):
-        here = order[start : start + PIECE].astype(np.int64)
-        is_gone = here >= count
-        mine = _delivered(told, told.rows[here[~is_gone]], key_bytes.take(pa.array(here[~is_gone])), fields)
-        if not is_gone.any():
-            yield mine
-            continue
-        lost = _removed(told, here[is_gone] - count)
-        back = np.empty(len(here), np.int64)
-        back[~is_gone], back[is_gone] = np.arange(mine.num_rows), mine.num_rows + np.arange(lost.num_rows)
-        yield pa.concat_tables([mine, lost]).unify_dictionaries().combine_chunks().take(pa.array(back))
+def pieces(told: Told, ordered: Iterable[tuple[Any, npt.NDArray[np.int64]]]) -> Iterator[Any]:
+    """The log in pieces (pyarrow.Table of CHANGES_SCHEMA), ordered by key bytes within and across them.
+
+    Args:
+        told: what it says.
+        ordered: the canonical keys in ascending order, a range at a time, with their places: in `told.rows`, and beyond these in `told.removed`.
+    """
+    count, fields = len(told.rows), _Fields(told.labels.fields)
+    for key_bytes, places in ordered:
+        for start in range(0, len(places), PIECE):
+            yield _piece(told, key_bytes.slice(start, PIECE), places[start : start + PIECE], count, fields)
+
+
+def _piece(told: Told, key_bytes: Any, here: npt.NDArray[np.int64], count: int, fields: _Fields) -> Any:
+    is_gone = here >= count
+    if not is_gone.any():
+        return _delivered(told, told.rows[here], key_bytes, fields)
+    mine = _delivered(told, told.rows[here[~is_gone]], key_bytes.filter(pa.array(~is_gone)), fields)
+    lost = _removed(told, here[is_gone] - count)
+    back = np.empty(len(here), np.int64)
+    back[~is_gone], back[is_gone] = np.arange(mine.num_rows), mine.num_rows + np.arange(lost.num_rows)
+    return pa.concat_tables([mine, lost]).unify_dictionaries().combine_chunks().take(pa.array(back))
 
 
 def _delivered(told: Told, rows: npt.NDArray[np.int64], key_bytes: Any, fields: _Fields) -> Any:

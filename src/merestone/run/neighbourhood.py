@@ -25,7 +25,7 @@ from merestone.geometry import kernel
 from merestone.identity import key as keys
 from merestone.outcome import Finding
 from merestone.publish.spool import ROW
-from merestone.run.late import key_bytes
+from merestone.run.key_order import key_bytes
 from merestone.run.prepare import KEY, Prepared
 from merestone.run.process import Processed
 from merestone.run.receive import Candidates

@@ -206,8 +206,9 @@ def _result(run: Run, known: Known, processed: Processed, settled: Settled, coun
     return PublishResult(
         name=run.publication.name, status="published" if not run.options.dry_run else "planned", version=run.parent_version,
         features=len(known), delivered=received.rows, run_id=run.run_id, delta=counts, unchanged=unchanged, rejected=rejected,
-        held=int(tally[classes.HELD]), files_carried=len(run.files), findings=tuple(findings), file=run.options.shown,
-        current=run.parent_version, changed=_changed(settled, run.terms.unit), refreshed=refreshed, notices=run.publication.notices, command=run.options.repeat,
+        held=int(tally[classes.HELD]), files_carried=len(run.files), partitions=len({each.partition for each in run.files}),
+        findings=tuple(findings), file=run.options.shown, current=run.parent_version, changed=_changed(settled, run.terms.unit), refreshed=refreshed,
+        notices=run.publication.notices, command=run.options.repeat,
     )
 
 
@@ -315,8 +316,10 @@ def planned(run: Run, verdict: Verdict, processed: Processed) -> PublishResult:
     per_row = sum(each.bytes for each in run.files) / rows if rows else processed.spool.bytes / max(processed.spool.rows, 1) / 3
     made, target = verdict.plan, run.publication.files.target_rows
     written = sum(max(1, -(-count // target)) for count in made.rows.values())
+    touched = len(made.touched) + len(made.dropped)
     return replace(
         verdict.result, status="planned", features=verdict.features, files_written=written, files_carried=len(made.carried),
         bytes_written=int(made.rewritten_rows * per_row), rebuild=(written + len(made.carried), int(verdict.features * per_row)),
+        rows_written=made.rewritten_rows, partitions_touched=touched, partitions=touched + len({each.partition for each in made.carried}),
         seconds=time.perf_counter() - run.clock,
     )

@@ -5,11 +5,12 @@ Not here: the protocol of the commit (`publish.commit`), what is written in a fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,7 +29,7 @@ from merestone.publish.files import Layout, write_pieces, write_table
 from merestone.report.result import PublishResult
 from merestone.run import environment
 from merestone.run.ending import fates, keep_rejects, seal
-from merestone.run.late import key_bytes
+from merestone.run.key_order import in_order, key_batches
 from merestone.run.log import PIECE, Told, pieces
 from merestone.run.process import Processed
 from merestone.run.rewrite import Job, rewrite
@@ -61,11 +62,11 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Verdi
         step("changes.before")
         rows = np.flatnonzero(settled.codes < classes.UNCHANGED)
         told = Told(
-            rows, key_bytes(candidates.spool, rows), settled.codes, verdict.labels, processed.digest, candidates.source, before, verdict.placed,
+            rows, settled.codes, verdict.labels, processed.digest, candidates.source, before, verdict.placed,
             verdict.names, verdict.removed, verdict.removed_rekeyed, same_domain=terms.keeps_rows, same_rules=terms.short_cut,
         )
         total = Sum(head.manifest.set_digest) if head else Sum()
-        changes = write_pieces(run.store, f"_changes/{stem}.parquet", CHANGES_SCHEMA, _followed(run, pieces(told), total), run.folder)
+        changes = write_pieces(run.store, f"_changes/{stem}.parquet", CHANGES_SCHEMA, _followed(run, pieces(told, _ordered(run, told)), total), run.folder)
         step("changes.after")
         index = _index(run, changes, version, verdict.features, stem)
         found = [each for each in (*received.row_findings, *processed.findings) if each.num_rows]
@@ -82,9 +83,28 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Verdi
         draft = _manifest(run, layout, verdict, files, changes, index, findings, lineage, str(total), version)
         draft = replace(draft, files_written=len(written), files_carried=len(verdict.plan.carried))
         committed = attempt.commit(lambda number: _numbered(draft, version, number), head)
+    touched, partitions = _touched(run, written, verdict.plan.carried)
     result = replace(verdict.result, status="published", version=committed.manifest.version, features=verdict.features, files_written=len(written),
-                     files_carried=len(verdict.plan.carried), bytes_written=sum(each.bytes for each in written))
+                     files_carried=len(verdict.plan.carried), bytes_written=sum(each.bytes for each in written),
+                     rows_written=sum(each.rows for each in written), partitions_touched=touched, partitions=partitions)
     return result, lineage
+
+
+def _touched(run: Run, written: Sequence[DataFile], carried: Sequence[DataFile]) -> tuple[int, int]:
+    """How many partitions have other files than before, and of how many, by what was really written."""
+    kept = {each.partition for each in carried}
+    there = {each.partition for each in (*run.files, *written)}
+    return len(there - kept), len(there)
+
+
+def _ordered(run: Run, told: Told) -> Iterator[tuple[Any, npt.NDArray[np.int64]]]:
+    """The keys that a log speaks of, in their order."""
+    def keys_told() -> Iterator[Any]:
+        yield from key_batches(run.delivery.candidates.spool, told.rows)
+        for gone in told.removed.column("key").chunks:
+            yield gone.cast(pa.binary())
+
+    return in_order(keys_told, run.folder)
 
 
 def _index(run: Run, changes: ObjectRef, version: int, features: int, stem: str) -> IndexRef:
