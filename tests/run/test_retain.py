@@ -211,6 +211,17 @@ def test_a_hold_on_nothing_is_refused(what):
         hold_of(what)
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("20200102", ["2020-01-02"]), ("2020-W01-4..20200103", ["2020-01-02", "2020-01-03"])])
+def test_a_day_is_held_in_whatever_form_of_iso_8601_it_is_typed(nights, typed, meant):
+    hold(str(nights.url), f"date={typed}", "case 7/20")
+    found = retain(str(nights.url), **FIRST, confirm=None)
+    assert [each["run_date"] for each in found.prefixes if each["held_by"]] == meant
+
+
+def test_an_id_is_held_however_its_letters_are_composed():
+    assert hold_of("feature=e\u0301") == ("feature", "\u00e9")
+
+
 def test_an_unreadable_hold_stops_everything(nights):
     placed = hold(str(nights.url), "all", "r")
     (nights.url / "_lineage/_holds" / f"{placed.id}.json").write_text("{}")
@@ -261,6 +272,21 @@ def test_a_publish_meanwhile_stops_it(nights, monkeypatch):
     heads = iter([1, 2])
     monkeypatch.setattr("merestone.run.retain.current", lambda _: next(heads))
     with pytest.raises(ConflictError, match="nothing expired"):
+        retain(str(nights.url), **FIRST, confirm=planned.confirm)
+    assert len(prefixes(nights)) == 4
+
+
+def test_a_hold_that_is_placed_meanwhile_stops_it(nights, monkeypatch):
+    planned = retain(str(nights.url), **FIRST, confirm=None)
+    real = retaining.retention.proof.verify_run
+
+    def slow(store, run, root):
+        if run.run_id == nights.ids[0]:
+            hold(str(nights.url), "feature=p7", "case 7/20")
+        return real(store, run, root)
+
+    monkeypatch.setattr("merestone.lineage.proof.verify_run", slow)
+    with pytest.raises(ConflictError, match="a hold changed"):
         retain(str(nights.url), **FIRST, confirm=planned.confirm)
     assert len(prefixes(nights)) == 4
 

@@ -13,8 +13,9 @@ import calendar
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -61,8 +62,8 @@ class Hold:
         if self.kind == "run":
             return any(attempts[-1].run_id == self.value for attempts in runs)
         if self.kind == "date":
-            first, _, last = self.value.partition("..")
-            return first <= run_date <= (last or first)
+            days = [date.fromisoformat(each) for each in self.value.split("..")]  # ISO 8601 has several forms, which do not compare as texts
+            return days[0] <= date.fromisoformat(run_date) <= days[-1]
         return any(reading.history(store, self.value, root, runs=attempts).num_rows > 0 for attempts in runs)
 
 
@@ -76,7 +77,7 @@ def hold_of(text: str) -> tuple[str, str]:
     if text == "all":
         return "all", ""
     if kind in ("run", "feature") and value:
-        return kind, value
+        return kind, unicodedata.normalize("NFC", value)  # as lineage writes ids; a keyboard may compose otherwise
     if kind == "date":
         try:
             days = [date.fromisoformat(each) for each in value.split("..")]
@@ -105,7 +106,7 @@ def read_holds(store: Store, root: str = ROOT) -> list[Hold]:
         except (ValueError, KeyError, TypeError) as fault:
             raise CorruptError(f"{name} is not a readable hold: {fault!r}", field=name,
                                hint="restore it from a backup; until then nothing expires") from fault
-    return sorted((Hold(**{**asdict(each), "released": released.get(each.id)}) for each in found), key=lambda each: (each.placed_utc, each.id))
+    return sorted((replace(each, released=released.get(each.id)) for each in found), key=lambda each: (each.placed_utc, each.id))
 
 
 def place_hold(store: Store, text: str, reason: str, *, number: str, by: str, time: str, root: str = ROOT) -> Hold:
@@ -129,7 +130,7 @@ def release_hold(store: Store, number: str, reason: str, *, by: str, time: str, 
                          hint="`merestone lineage retain DATASET --window P --basis TEXT` lists the holds")
     released = {"by": by, "reason": reason, "utc": time}
     store.create(below(root, f"{HOLDS}/{number}.released.json"), _json({"format": FORMAT, "id": number, **released}))
-    return Hold(**{**asdict(hold), "released": released})
+    return replace(hold, released=released)
 
 
 # --- what expires ------------------------------------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ class Pass:
     tool: Mapping[str, str]
 
 
-def expire(store: Store, going: Sequence[Prefix], needed: Mapping[str, Any], this: Pass, unchanged: Any, root: str = ROOT) -> dict[str, Any]:
+def expire(store: Store, going: Sequence[Prefix], needed: Mapping[str, Any], this: Pass, unchanged: Callable[[], bool], root: str = ROOT) -> dict[str, Any]:
     """Carry what live features need, put up the tombstone, delete the objects.
 
     Args:
@@ -220,7 +221,7 @@ def expire(store: Store, going: Sequence[Prefix], needed: Mapping[str, Any], thi
         going: prefixes, none of them held.
         needed: run to the ids of the live features that it made: a string array.
         this: what is written down about this time.
-        unchanged: says whether the dataset is still what `needed` was found in.
+        unchanged: says whether the dataset and the holds are still those that `going` and `needed` were found by.
         root: the event store.
 
     Returns:
@@ -228,12 +229,12 @@ def expire(store: Store, going: Sequence[Prefix], needed: Mapping[str, Any], thi
 
     Raises:
         CorruptError: a part is not what was sealed. Nothing is deleted then: damaged evidence has to be seen, not cleaned away.
-        ConflictError: the dataset changed meanwhile. Nothing is deleted.
+        ConflictError: the dataset or a hold changed meanwhile. Nothing is deleted.
         StoreError: the store cannot be written.
     """
     told = [_told(store, each, needed, this, root) for each in going]
     if not unchanged():
-        raise ConflictError("the dataset changed while its lineage was carried on; nothing expired", field=root, hint="repeat the dry run")
+        raise ConflictError("the dataset or a hold changed while lineage was carried on; nothing expired", field=root, hint="repeat the dry run")
     names = tombstone_names(store, root)
     previous = {"tombstone": names[-1].removeprefix(below(root, "")), "sha256": hashlib.sha256(store.get(names[-1])).hexdigest()} if names else None
     doc = {

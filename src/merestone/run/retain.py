@@ -65,6 +65,7 @@ def retain(text: str, window: str | None, basis: str | None, confirm: str | None
     store = dataset.store
     now = environment.now()
     first_kept = retention.cutoff(now.date(), window)
+    holds = retention.read_holds(store)
     found, left = retention.prefixes(store, first_kept)
     left = [*left, *retention.lost_baselines(store, now)]
     going = [each for each in found if not each.held_by]
@@ -72,11 +73,10 @@ def retain(text: str, window: str | None, basis: str | None, confirm: str | None
     needed = _needed(dataset, going) if head is not None else {}
     token = _token(window, basis, going, left, needed)
     plan = [_shown(each, needed) for each in found]
-    holds = [each.to_json() for each in retention.read_holds(store)]
     freed = sum(size for each in going for _, size in each.objects) + sum(size for _, size in left)
 
     def answer(status: str, **more: Any) -> Retained:
-        return Retained(status, window, basis, first_kept.isoformat(), plan, freed, len(left), holds=holds, **more)
+        return Retained(status, window, basis, first_kept.isoformat(), plan, freed, len(left), holds=[each.to_json() for each in holds], **more)
 
     if not going and not left:
         return answer("nothing")
@@ -90,7 +90,7 @@ def retain(text: str, window: str | None, basis: str | None, confirm: str | None
         number = retention.pass_number(now, environment.nonce())
 
         def unchanged() -> bool:
-            return current(store) == head
+            return current(store) == head and retention.read_holds(store) == holds
 
         with environment.scratch() as folder:
             this = retention.Pass(number, window, basis, environment.who(), now, folder, environment.tools())
