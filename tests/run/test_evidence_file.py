@@ -111,7 +111,9 @@ def test_an_evidence_file_holds_everything_and_verifies(nights, unpacked, tmp_pa
     assert ended.returncode == 0, ended.stderr
     assert "2 versions in a chain, 2 runs" in ended.stdout
     assert lint(read_record((folder / "iso/gmd.xml").read_bytes(), "test")) == []
-    assert json.loads((folder / "roots.json").read_text())["runs"][0]["root"] == told["root"]
+    roots = json.loads((folder / "roots.json").read_text())["runs"]
+    assert [(each["version"], each["root"]) for each in roots] == [(version, nights.manifest(version).lineage["root"]) for version in (2, 1)]
+    assert roots[0]["root"] == told["root"]
     evidence(f"{nights.url}@2", str(tmp_path / "again.zip"))
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "e.zip").read_bytes()
 

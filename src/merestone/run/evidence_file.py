@@ -129,14 +129,17 @@ def _contents(text: str, store: Store, manifest: Manifest) -> Iterator[tuple[str
                                        checksum=hashlib.sha256(newest).hexdigest()).encode()
     roots: list[dict[str, Any]] = []
     seen: set[str] = set()
-    for each in _versions(store, manifest.version):
+    versions = list(_versions(store, manifest.version))
+    # A roll-back names the lineage of an older version: the oldest version that names a run is the one that it made.
+    made = {each.lineage["run_manifest"]: each.version for each in versions if each.lineage}
+    for each in versions:
         yield f"manifests/v{each.version:06d}.json", _object(store, manifest_name(each.version))
         named = each.lineage
         while named is not None and named["run_manifest"] not in seen:
             seen.add(named["run_manifest"])
             sealed = reading.read_manifest(store, named["run_manifest"], sha256=named["sha256"])
             yield f"runs/lineage/{sealed.path.rpartition('/')[2]}", _object(store, sealed.path)
-            roots.append({"version": each.version, "run_id": sealed.run_id, "attempt": sealed.attempt, "events": sealed.counts["total_events"],
+            roots.append({"version": made.get(sealed.path), "run_id": sealed.run_id, "attempt": sealed.attempt, "events": sealed.counts["total_events"],
                           "root": sealed.root, "sealed_utc": sealed.sealed_utc})
             named = sealed.doc["previous"]
     yield "roots.json", _json({"runs": roots})
