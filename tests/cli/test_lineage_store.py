@@ -1,6 +1,7 @@
 """`lineage ingest` and `lineage retain`."""
 
 import json
+import shlex
 from datetime import UTC, datetime
 
 EVENT = {"run_id": "f1", "sequence": 1, "event_time_utc": "2024-05-01T10:00:00Z", "stage": "validate", "event_type": "VALIDATE", "feature_id": "p1",
@@ -10,9 +11,10 @@ EVENT = {"run_id": "f1", "sequence": 1, "event_time_utc": "2024-05-01T10:00:00Z"
 def test_events_of_another_tool_come_into_the_store_of_a_dataset(published, merestone, tmp_path):
     file = tmp_path / "events.ndjson"
     file.write_text(json.dumps(EVENT) + "\n")
-    doc = merestone("lineage", "ingest", published.file, file, "--plan", "validate", "--json").doc
+    doc = merestone("lineage", "ingest", published.file, file, "--plan", "validate, ", "--json").doc
     assert (doc["status"], doc["lines"], doc["events"], doc["quarantined"]) == ("done", 1, 1, 0)
     assert merestone("lineage", "summary", published.file, "--run", "f1", "--json").doc["passed"] == 1
+    assert merestone("lineage", "runs", published.file, "--json").doc["runs"][0]["plan"] == ["validate"]
     assert merestone("lineage", "check-complete", published.file).code == 0
     assert merestone("lineage", "history", published.file, "p1", "--json").doc["events"][-1]["run_id"] == "f1"
     assert merestone("verify", published.file).code == 0
@@ -44,7 +46,7 @@ def test_nobody_tells_again_what_a_published_run_told(published, merestone, tmp_
 
 
 def test_lineage_expires_after_a_dry_run_and_a_hold_stops_it(published, merestone, monkeypatch):
-    terms = ("--window", "P1Y", "--basis", "one year")
+    terms = ("--window", "P1Y", "--basis", "the Act's year")
     assert "nothing expires" in merestone("lineage", "retain", published.file, *terms).out
     monkeypatch.setattr("merestone.run.environment.now", lambda: datetime(2100, 1, 1, tzinfo=UTC))
     placed = merestone("lineage", "retain", published.file, "--hold", "all", "--reason", "case 7").out
@@ -53,7 +55,9 @@ def test_lineage_expires_after_a_dry_run_and_a_hold_stops_it(published, mereston
     assert merestone("lineage", "retain", published.file, "--hold", "all").code == 2
     assert "is released" in merestone("lineage", "retain", published.file, "--release", number, "--reason", "closed").out
     said = merestone("lineage", "retain", published.file, *terms).out
-    token = said.partition("--confirm ")[2].strip()
+    again = shlex.split(said.partition("next")[2].partition("\n")[0])
+    assert again[-6:-1] == [*terms, "--confirm"]
+    token = again[-1]
     assert "live features carried on to the baseline" in said
     assert merestone("lineage", "retain", published.file, *terms, "--confirm", "0").code == 2
     ended = merestone("lineage", "retain", published.file, *terms, "--confirm", token)

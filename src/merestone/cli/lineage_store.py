@@ -5,7 +5,6 @@ Not here: how they do it (`run.ingest`, `run.retain`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
@@ -28,8 +27,7 @@ def ingest(dataset: str, file: str, mapping: str | None, plan: str | None, as_js
     DATASET may be a folder that does not exist yet: it then holds events alone. Every line becomes an event or a row in quarantine; exit 1
     where there is one in quarantine. A file that was taken in before adds nothing.
     """
-    stages: Sequence[str] = [each.strip() for each in plan.split(",")] if plan else ()
-    found = ingesting.ingest(dataset, file, mapping=mapping, plan=stages)
+    found = ingesting.ingest(dataset, file, mapping=mapping, plan=options.names(plan))
     value = {
         "status": "quarantined" if found.quarantined else "done", "lines": found.lines, "events": found.events, "quarantined": found.quarantined,
         "runs": found.runs, "known": found.known, "quarantine": found.quarantine, "samples": found.samples,

@@ -5,6 +5,7 @@ Not here: `summary` and `why` (`words`), machine output (the commands themselves
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ def proved(value: dict[str, Any], out: str, script: str) -> str:
     """A proof that was written."""
     return "\n".join([
         f"{out}: {plural(len(value['proofs']), 'event')} of {visible(value['feature_id'])} in run {value['run_id']}, root {value['root']}",
-        f"  next       python {script} {out} {value['root']}",
+        f"  next       {shlex.join(['python', script, out, value['root']])}",
     ])
 
 
@@ -129,8 +130,8 @@ def retained(value: dict[str, Any], typed: str) -> str:
         lines.append(f"  and {plural(value['leftover'], 'object')} that an earlier time left behind")
     lines += [f"  hold {each['id']}  {each['kind']} {visible(each['value'])}: {visible(each['reason'])}" for each in value["holds"] if not each["released"]]
     if value["confirm"]:
-        again = f"merestone lineage retain {typed} --window {value['window']} --basis '{visible(value['basis'])}'"
-        lines.append(f"  next       {again} --confirm {value['confirm']}")
+        again = ["merestone", "lineage", "retain", typed, "--window", value["window"], "--basis", value["basis"], "--confirm", value["confirm"]]
+        lines.append(f"  next       {visible(shlex.join(again))}")
     if value["tombstone"]:
         lines.append(f"  tombstone  {value['tombstone']}")
     return "\n".join(lines)
