@@ -92,6 +92,7 @@ def test_a_true_event_is_accepted(change):
     ({"source_crs": ""}, "source_crs is empty"),
     ({"target_crs": None}, "target_crs is missing"),
     ({"feature_id": "a\tb"}, "U\\+0009"),
+    ({"feature_id": "a\x1fb"}, r"U\+001F; write it as \\u001f$"),  # in the digits that lineage writes
     ({"stage": None}, "stage is missing"),
     ({"tool_version": 9}, "a text"),
     ({"audit_tag": "\udfff"}, "surrogate"),

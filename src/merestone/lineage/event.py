@@ -50,7 +50,7 @@ def check_identity(name: str, value: object) -> None:
     if not value:
         raise ValueError(f"{name} is empty")
     if found := _CONTROL.search(value):
-        raise ValueError(f"{name} {value!r} holds the control character U+{ord(found[0]):04X}; write it as \\u{ord(found[0]):04X}")
+        raise ValueError(f"{name} {value!r} holds the control character U+{ord(found[0]):04X}; write it as \\u{ord(found[0]):04x}")
     if not unicodedata.is_normalized("NFC", value):
         raise ValueError(f"{name} {value!r} is not in Unicode normal form NFC")
     _utf8(name, value)
