@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -28,7 +29,13 @@ def test_junit_has_a_case_for_each_finding_and_errors_fail():
     assert (first.get("classname"), failure.get("type"), failure.get("message")) == ("geometry.overlap", "geometry.overlap", "a and b share 5 m2")
     assert "next: cut one back" in failure.text
     assert second.find("failure") is None
-    assert "<&>" in second.find("system-out").text
+    assert "x\\x07 <&> in 2 rows: 50 %\\x0aand more" in second.find("system-out").text
+
+
+def test_what_xml_cannot_carry_shows_itself_in_junit():
+    suite, = read_record(ci.junit(result(replace(BLANKS, severity="error", field="a\x01\ufffe"))).encode(), "test")
+    case = suite.find("testcase")
+    assert (case.get("name"), case.find("failure").get("message")) == ("a\\u0001\\ufffe", BLANKS.observed.replace("\x07", "\\u0007"))
 
 
 def test_junit_of_a_good_delivery_is_one_case_that_passes():
@@ -66,6 +73,11 @@ def test_annotations_stay_on_one_line_and_are_escaped():
     lines = ci.workflow_commands(result(OVERLAP, BLANKS)).splitlines()
     assert lines[0] == "::error title=geometry.overlap::geometry: a and b share 5 m2; expected no ground covered twice. Next: cut one back"
     assert lines[1].startswith("::warning title=semantics.blanks::name: x\x07 <&> in 2 rows: 50 %25%0Aand more")
+
+
+def test_a_finding_of_no_field_has_no_empty_name_before_it():
+    none = replace(OVERLAP, field="")
+    assert "::a and b share 5 m2;" in ci.workflow_commands(result(none))
 
 
 @pytest.mark.parametrize("count", [10, 11])

@@ -11,44 +11,36 @@ from __future__ import annotations
 import json
 from typing import Any
 from urllib.parse import quote
-from xml.etree import ElementTree as ET  # what is made here is written and never read
 
 from merestone.outcome import Finding
 from merestone.report.result import CheckResult
 from merestone.report.text import finding as finding_lines
+from merestone.report.text import observed
+from merestone.report.xml_text import Element, document
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ANNOTATED = 10  # GitHub shows no more of one kind than ten in a step
-_NOT_IN_XML = {code: None for code in range(32) if code not in (9, 10, 13)} | {0xFFFE: None, 0xFFFF: None}
 
 
 def junit(result: CheckResult) -> str:
     """The result as JUnit XML: errors are failures, warnings are cases that pass with their words in `system-out`."""
     failing = [each for each in result.findings if each.severity == "error"]
-    cases = max(len(result.findings), 1)
-    suite = ET.Element("testsuite", {
-        "name": f"merestone check {_xml(result.delivery)}", "tests": str(cases), "failures": str(len(failing)),
-        "errors": str(int(result.status == "error")), "skipped": "0",
-        "time": f"{result.seconds:.3f}",
-    })
-    properties = ET.SubElement(suite, "properties")
-    for name, value in (("delivery", result.delivery), ("contract", result.contract), ("rows", str(result.rows)), ("status", result.status)):
-        ET.SubElement(properties, "property", {"name": name, "value": _xml(value)})
-    for each in result.findings:
-        case = ET.SubElement(suite, "testcase", {"classname": f"{each.surface}.{each.rule}", "name": _xml(each.field or each.rule), "time": "0"})
-        words = "\n".join(finding_lines(each))
-        if each.severity == "error":
-            ET.SubElement(case, "failure", {"type": f"{each.surface}.{each.rule}", "message": _xml(each.observed)}).text = _xml(words)
-        else:
-            ET.SubElement(case, "system-out").text = _xml(words)
-    if not result.findings:
-        case = ET.SubElement(suite, "testcase", {"classname": "merestone.check", "name": _xml(result.contract), "time": f"{result.seconds:.3f}"})
-        if result.status == "error":
-            ET.SubElement(case, "error", {"type": "merestone.error", "message": _xml("; ".join(result.errors))})
-    root = ET.Element("testsuites", {"tests": str(cases), "failures": str(len(failing)), "errors": suite.attrib["errors"], "time": f"{result.seconds:.3f}"})
-    root.append(suite)
-    ET.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+    seconds = f"{result.seconds:.3f}"
+    cases = [_case(each) for each in result.findings]
+    if not cases:
+        told = (Element("error", "", {"type": "merestone.error", "message": "; ".join(result.errors)}),) if result.status == "error" else ()
+        cases = [Element("testcase", told, {"classname": "merestone.check", "name": result.contract, "time": seconds})]
+    about = {"delivery": result.delivery, "contract": result.contract, "rows": str(result.rows), "status": result.status}
+    properties = Element("properties", tuple(Element("property", "", {"name": name, "value": value}) for name, value in about.items()))
+    sums = {"tests": str(len(cases)), "failures": str(len(failing)), "errors": str(int(result.status == "error")), "time": seconds}
+    suite = Element("testsuite", (properties, *cases), {"name": f"merestone check {result.delivery}", **sums, "skipped": "0"})
+    return document(Element("testsuites", (suite,), sums))
+
+
+def _case(each: Finding) -> Element:
+    name, words = f"{each.surface}.{each.rule}", "\n".join(finding_lines(each))
+    told = Element("failure", words, {"type": name, "message": each.observed}) if each.severity == "error" else Element("system-out", words)
+    return Element("testcase", (told,), {"classname": name, "name": each.field or each.rule, "time": "0"})
 
 
 def sarif(result: CheckResult, *, version: str) -> str:
@@ -83,10 +75,9 @@ def sarif(result: CheckResult, *, version: str) -> str:
 
 def _sarif_result(each: Finding, names: list[str], delivery: str) -> dict[str, Any]:
     name = f"{each.surface}.{each.rule}"
-    said = each.observed if not each.field or each.field in each.observed else f"{each.field}: {each.observed}"
     found: dict[str, Any] = {
         "ruleId": name, "ruleIndex": names.index(name), "level": "error" if each.severity == "error" else "warning", "kind": "fail",
-        "message": {"text": f"{said}; expected {each.expected}" + (f". Next: {each.remedy}" if each.remedy else "")},
+        "message": {"text": _sentence(each)},
         "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(delivery), "index": 0}},
                        "logicalLocations": [{"name": each.field or name, "kind": "member"}]}],
         "occurrenceCount": max(each.count, 1),
@@ -108,21 +99,19 @@ def workflow_commands(result: CheckResult) -> str:
     for severity in ("error", "warning"):
         mine = [each for each in result.findings if each.severity == severity]
         for each in mine[:_ANNOTATED]:
-            said = f"{each.field}: {each.observed}; expected {each.expected}" + (f". Next: {each.remedy}" if each.remedy else "")
             title = _command(f"{each.surface}.{each.rule}").replace(",", "%2C").replace(":", "%3A")
-            lines.append(f"::{severity} title={title}::{_command(said)}")
+            lines.append(f"::{severity} title={title}::{_command(_sentence(each))}")
         if len(mine) > _ANNOTATED:
             lines.append(f"::{severity} title=merestone::{len(mine) - _ANNOTATED} more, see the log")
     return "\n".join(lines)
 
 
+def _sentence(each: Finding) -> str:
+    return f"{observed(each)}; expected {each.expected}" + (f". Next: {each.remedy}" if each.remedy else "")
+
+
 def _command(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _xml(text: str) -> str:
-    """Text without what XML 1.0 has no form for."""
-    return text.translate(_NOT_IN_XML).encode("utf-8", "replace").decode()
 
 
 def _uri(path: str) -> str:

@@ -87,14 +87,18 @@ def error(fault: MerestoneError) -> str:
     return "\n".join(lines)
 
 
+def observed(each: Finding) -> str:
+    """What was observed, with the field where the words do not name it."""
+    return each.observed if not each.field or each.field in each.observed else f"{each.field}: {each.observed}"
+
+
 def finding(each: Finding, width: int = 0) -> list[str]:
     """One finding as lines: what was observed, what was expected, what to do."""
     name = f"{each.surface}.{each.rule}"
     width = max(width, len(name))
-    said = each.observed if not each.field or each.field in each.observed else f"{each.field}: {each.observed}"
     label = "warning: " if each.severity == "warning" else ""
     margin = " " * (width + 5)
-    lines = [f"  {name.ljust(width)}   {label}{visible(said)}", f"{margin}expected {visible(each.expected)}"]
+    lines = [f"  {name.ljust(width)}   {label}{visible(observed(each))}", f"{margin}expected {visible(each.expected)}"]
     place = next((sample for sample in each.features if sample.x is not None and sample.y is not None), None)
     if place is not None and place.x is not None and place.y is not None:
         who = visible(place.id) if place.id is not None else f"row {place.row}"
