@@ -78,6 +78,13 @@ def test_documentation_is_compiled_from_the_schema():
     assert json.loads((DOCS / "lineage.schema.json").read_text(encoding="utf-8")) == SCHEMA.to_json_schema()
 
 
+@pytest.mark.parametrize(("version", "good"), [("1.3.0", False), ("1.3.1", False), ("1.4.0", True), ("1.2.0", False)])
+def test_a_further_field_needs_a_minor_version_of_its_own(version, good):
+    text = schema_text().replace("schema_version: 1.3.0", f"schema_version: {version}") + "  - {name: colour, type: string, required: false}\n"
+    assert [each for each in validate_schema(text) if "needs a higher minor version" in each] == ([] if good else [
+        f"fields are new, so schema_version needs a higher minor version than {min(version, '1.3.0')}; it is {version}"])
+
+
 def test_the_shipped_file_is_good_and_so_is_the_version_before_it():
     assert validate_schema(schema_text()) == []
     head, _, _ = schema_text().partition("  - name: change_class")

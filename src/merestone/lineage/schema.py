@@ -127,17 +127,18 @@ def read_schema(text: str) -> LineageSchema:
 def validate_schema(text: str) -> list[str]:
     """Every problem of a schema file, empty where it is good.
 
-    Beyond the form, each field that the published schema had at the file's version has to be there, unchanged; further fields are optional.
+    Beyond the form, it has to be able to take the place of the published schema as that was at the file's version (`check_evolution`): each
+    of its fields is there, unchanged; further fields are optional, and stand under a higher minor version.
     """
     found, problems = _parse(text)
     if found is None:
         return problems
     if not problems:
-        version = _triple(found.version)
-        if version[0] != _triple(SCHEMA.version)[0]:
+        known = min(_triple(found.version), _triple(SCHEMA.version))
+        fields = tuple(each for each in SCHEMA.fields if _triple(each.since) <= known)
+        problems += check_evolution(LineageSchema(".".join(map(str, known)), SCHEMA.partition_keys, fields), found)
+        if not is_readable(found.version):
             problems.append(f"schema_version {found.version}: this version of Merestone knows {SCHEMA.version} and its minor versions")
-        base = LineageSchema(found.version, SCHEMA.partition_keys, tuple(f for f in SCHEMA.fields if _triple(f.since) <= version))
-        problems += _breaks(base, found)
     return problems
 
 
@@ -154,7 +155,7 @@ def check_evolution(old: LineageSchema, new: LineageSchema) -> list[str]:
     """
     problems = _breaks(old, new)
     before, after = _triple(old.version), _triple(new.version)
-    grown = _shape(old) != _shape(new)
+    grown = not _shape(new) <= _shape(old)
     if after < before:
         problems.append(f"schema_version falls from {old.version} to {new.version}")
     elif grown and after[:2] == before[:2]:
