@@ -23,9 +23,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from merestone.lineage.collector import LineageCollector
-from merestone.lineage.reading import conformance_summary, deduplicate, history, read_run
+from merestone.lineage.deduplication import deduplicate
+from merestone.lineage.reading import history, read_run
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import RunWriter
+from merestone.lineage.verdict import conformance_summary
 from merestone.outcome import Steps
 from merestone.storage.local import LocalStore
 

@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from merestone.change.delta import Delta, diff_against_manifest, partitions_to_rewrite
     from merestone.identity.frame import fingerprint_frame, fingerprint_table
     from merestone.lineage.collector import LineageCollector
+    from merestone.lineage.deduplication import deduplicate
     from merestone.lineage.event import LineageEvent, make_event_id
-    from merestone.lineage.reading import conformance_summary, deduplicate
     from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
+    from merestone.lineage.verdict import conformance_summary
     from merestone.run.browse import open_dataset as open  # noqa: A004 - `merestone.open(path)` is the public name
 
 __version__ = "0.1.0"
@@ -22,8 +23,8 @@ _HOMES = {
     "LINEAGE_ARROW_SCHEMA": "merestone.lineage.schema:LINEAGE_ARROW_SCHEMA",
     "LineageCollector": "merestone.lineage.collector:LineageCollector",
     "LineageEvent": "merestone.lineage.event:LineageEvent",
-    "conformance_summary": "merestone.lineage.reading:conformance_summary",
-    "deduplicate": "merestone.lineage.reading:deduplicate",
+    "conformance_summary": "merestone.lineage.verdict:conformance_summary",
+    "deduplicate": "merestone.lineage.deduplication:deduplicate",
     "diff_against_manifest": "merestone.change.delta:diff_against_manifest",
     "fingerprint_frame": "merestone.identity.frame:fingerprint_frame",
     "fingerprint_table": "merestone.identity.frame:fingerprint_table",

@@ -10,9 +10,11 @@ import pytest
 
 from estate import Estate
 from merestone.errors import SourceError
+from merestone.lineage.deduplication import deduplicate
 from merestone.lineage.hygiene import check_partitions
-from merestone.lineage.reading import conformance_summary, deduplicate, read_run
-from merestone.lineage.select import runs_of
+from merestone.lineage.reading import read_run
+from merestone.lineage.run_manifest import runs_of
+from merestone.lineage.verdict import conformance_summary
 from merestone.report.iso19115 import ENCODINGS, render
 from merestone.report.iso19115_extend import extend
 from merestone.report.iso19115_lint import lint, read_record

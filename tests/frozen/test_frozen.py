@@ -14,7 +14,7 @@ import pytest
 
 import merestone
 from merestone.dataset.feed import changes
-from merestone.lineage.reading import conformance_summary
+from merestone.lineage.verdict import conformance_summary
 from merestone.run.line import Options, publish
 from merestone.run.publication_reader import read_publication, with_source
 from merestone.run.verify import verify

@@ -6,7 +6,8 @@ import pytest
 
 from merestone.lineage.collector import LineageCollector
 from merestone.lineage.event import LineageEvent
-from merestone.lineage.select import Conditions, runs_of, select
+from merestone.lineage.run_manifest import runs_of
+from merestone.lineage.select import Conditions, select
 from merestone.lineage.store import RunWriter
 from merestone.storage.local import LocalStore
 

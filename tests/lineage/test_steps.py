@@ -4,12 +4,13 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from merestone.lineage import reading, steps
+from merestone.lineage import steps, verdict
 from merestone.lineage.collector import LineageCollector
 from merestone.lineage.event import LineageEvent
-from merestone.lineage.reading import attempts_of, run_summary
+from merestone.lineage.run_manifest import attempts_of
 from merestone.lineage.steps import run_steps
 from merestone.lineage.store import ROOT, RunWriter
+from merestone.lineage.verdict import run_summary
 from merestone.storage.local import LocalStore
 
 TIME = datetime(2026, 3, 3, 1, 2, 3, tzinfo=UTC)
@@ -55,10 +56,10 @@ def test_steps_tell_operations_apart_and_add_up(store):
 
 def test_reasons_without_number_are_counted_as_others(store, monkeypatch):
     monkeypatch.setattr(steps, "MOST_REASONS", 10)
-    monkeypatch.setattr(reading, "MOST_REASONS", 10)
+    monkeypatch.setattr(verdict, "MOST_REASONS", 10)
     reasons = run_steps(store, attempts_of(store, "r"), ROOT)[2].reasons
     assert (len(reasons) <= 12, sum(reasons.values())) == (True, 37)
-    assert reasons["REJECT", reading.OTHERS] >= 20
+    assert reasons["REJECT", verdict.OTHERS] >= 20
     told = run_summary(store, "r")["reasons"]
     assert sum(each["events"] for each in told) == 37
-    assert told[0]["reason"] == reading.OTHERS
+    assert told[0]["reason"] == verdict.OTHERS

@@ -22,11 +22,14 @@ from hypothesis import strategies as st
 from merestone.errors import ConflictError, UsageError
 from merestone.lineage import merkle
 from merestone.lineage.collector import LineageCollector
+from merestone.lineage.deduplication import deduplicate, deduplicate_report
 from merestone.lineage.event import LineageEvent, make_sequence
 from merestone.lineage.proof import verify_runs
-from merestone.lineage.reading import attempts_of, conformance_summary, deduplicate, deduplicate_report, read_run, sealed_runs
+from merestone.lineage.reading import read_run
+from merestone.lineage.run_manifest import attempts_of, sealed_runs
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import RunWriter
+from merestone.lineage.verdict import conformance_summary
 from merestone.outcome import PASS, REJECT, Steps
 from merestone.storage.local import LocalStore
 

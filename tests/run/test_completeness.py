@@ -10,9 +10,9 @@ from shapely import Point
 from cli.products import FIELDS, rows
 from estate import save
 from merestone.lineage.reading import read_run
-from merestone.lineage.select import runs_of
+from merestone.lineage.run_manifest import read_manifest, runs_of
 from merestone.lineage.store import RunWriter
-from merestone.run import browse, completeness
+from merestone.run import completeness
 from merestone.run.completeness import check_runs, check_version
 from merestone.run.goback import go_back
 
@@ -63,7 +63,7 @@ def without(nights, monkeypatch, tmp_path, version, condition):
     writer.write(kept)
     plan = runs_of(store, only=[manifest.run_id])[0][-1].plan
     sealed = writer.seal(store, "_forged", run_date=date(2026, 3, 3), plan=plan, tool={}, time=NOW)
-    mine = browse.reading.read_manifest(store, sealed.run_manifest)
+    mine = read_manifest(store, sealed.run_manifest)
     real = completeness.reading.scan
     monkeypatch.setattr(completeness.reading, "scan", lambda store, attempts, root, **more: real(
         store, [mine], "_forged", **more) if attempts[-1].run_id == manifest.run_id else real(store, attempts, root, **more))

@@ -7,7 +7,7 @@ import pytest
 
 from cli.products import FIELDS, rows
 from estate import save
-from merestone.lineage.reading import conformance_summary
+from merestone.lineage.verdict import conformance_summary
 from merestone.report import openlineage, prov
 from merestone.run.facts import facts_of
 

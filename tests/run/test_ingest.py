@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from merestone.errors import SourceError, StoreError, UsageError
 from merestone.lineage.hygiene import check_partitions
 from merestone.lineage.proof import verify_runs
-from merestone.lineage.reading import attempts_of, conformance_summary, read_run
+from merestone.lineage.reading import read_run
+from merestone.lineage.run_manifest import attempts_of, runs_of
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
-from merestone.lineage.select import runs_of
+from merestone.lineage.verdict import conformance_summary
 from merestone.run import environment
 from merestone.run.completeness import check_runs
 from merestone.run.ingest import ingest

@@ -12,9 +12,11 @@ from cli.products import FIELDS, rows
 from estate import geoparquet, save
 from merestone.errors import UsageError
 from merestone.lineage.collector import LineageCollector
+from merestone.lineage.deduplication import deduplicate
 from merestone.lineage.event import LineageEvent
-from merestone.lineage.reading import conformance_summary, deduplicate, read_run
+from merestone.lineage.reading import read_run
 from merestone.lineage.store import RunWriter
+from merestone.lineage.verdict import conformance_summary
 from merestone.report.iso19115 import ENCODINGS, render
 from merestone.report.iso19115_lint import lint, read_record
 from merestone.run.goback import go_back

@@ -13,9 +13,11 @@ import pytest
 from cli.products import FIELDS, rows
 from estate import Estate, save
 from merestone.errors import ConflictError, CorruptError, StoreError, UsageError
-from merestone.lineage.reading import attempts_of, conformance_summary, history, run_summary
+from merestone.lineage.reading import history
 from merestone.lineage.retention import cutoff, hold_of, read_holds
+from merestone.lineage.run_manifest import attempts_of
 from merestone.lineage.select import Conditions, select
+from merestone.lineage.verdict import conformance_summary, run_summary
 from merestone.report.iso19115 import ENCODINGS, render
 from merestone.report.iso19115_lint import lint, read_record
 from merestone.run import environment

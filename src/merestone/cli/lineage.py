@@ -1,6 +1,6 @@
 """The commands `lineage summary | why | validate-schema | check-partitions`.
 
-Not here: reading the record of every move (`lineage.reading`), the evidence of change logs (`run.browse`).
+Not here: the answers (`lineage.verdict`, `lineage.reading`), the evidence of change logs (`run.browse`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ import click
 from merestone.cli import edge, lineage_words, options
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, CorruptError, UsageError
 from merestone.lineage import reading
+from merestone.lineage.deduplication import deduplicate, deduplicate_report
 from merestone.lineage.event import EVENT_TYPES, OUTCOMES
+from merestone.lineage.run_manifest import sealed_runs
 from merestone.lineage.select import Conditions, select
 from merestone.report import scorecard as cards
 from merestone.run import browse, completeness, environment, event_file, questions
@@ -48,12 +50,12 @@ def history(dataset: str, feature: str, everything: bool, out: str | None, as_js
     table = reading.history(opened.store, feature)
     if not table.num_rows:
         raise UsageError(f"no sealed run met a feature {feature}", field=feature, hint="letters, blanks and leading zeros count")
-    report = reading.deduplicate_report(table)
-    shown = table if everything else reading.deduplicate(table)
+    report = deduplicate_report(table)
+    shown = table if everything else deduplicate(table)
     if out is not None:
         event_file.write([shown], out)
-    value = {"name": questions.name_of(opened), "feature_id": feature, "events": event_file.plain(shown), "deduplication": report.to_json(), "out": out}
-    edge.answer(value, lineage_words.history(value, questions.versions_of(opened), reading.sealed_runs(opened.store)), as_json=as_json)
+    value = {"name": questions.name_of(opened), "feature_id": feature, "events": reading.plain(shown), "deduplication": report.to_json(), "out": out}
+    edge.answer(value, lineage_words.history(value, questions.versions_of(opened), sealed_runs(opened.store)), as_json=as_json)
     return CorruptError.exit_code if report.conflicts else EXIT_DONE
 
 
@@ -109,7 +111,7 @@ def _answer(
         for table in found:
             count += table.num_rows
             if len(events) < limit:
-                events.extend(event_file.plain(table, limit=limit - len(events)))
+                events.extend(reading.plain(table, limit=limit - len(events)))
             yield table
 
     if out is not None:

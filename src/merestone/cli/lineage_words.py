@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from merestone.lineage.reading import RunManifest
+from merestone.lineage.run_manifest import RunManifest
 from merestone.report.text import count, plural, size, visible
 
 

@@ -7,6 +7,7 @@ The compact form keeps the event id as 16 bytes and every other text as a dictio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,14 @@ def _texts(column: Any) -> Any:
         else:
             chunks.append(pc.cast(each, pa.string()))
     return pa.chunked_array(chunks, pa.string())
+
+
+def conform(table: Any, names: Sequence[str] | None = None) -> Any:
+    """A table of an older or newer minor version of the schema in the compiled one (or its `names`)."""
+    fields = [LINEAGE_ARROW_SCHEMA.field(each) for each in (LINEAGE_ARROW_SCHEMA.names if names is None else names)]
+    arrays = [pc.cast(table.column(each.name), each.type) if each.name in table.column_names else pa.nulls(table.num_rows, each.type)
+              for each in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=LINEAGE_ARROW_SCHEMA.metadata))
 
 
 def compact(table: Any) -> Any:

@@ -1,6 +1,6 @@
 """Whether the events of a run tell the whole story: no gap in the sequence, no stage left out, nothing after a refusal.
 
-Not here: which rows stand (`reading.deduplicate`), the comparison with what was published (`run`).
+Not here: which rows stand (`deduplicate`), the comparison with what was published (`run`).
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ from typing import Any
 from merestone.lineage.schema import SCHEMA
 
 SEPARATOR = "\x1f"
+ATTEMPT_BITS = 48
+"""How many low bits of a sequence tell of an event within its attempt."""
 MAX_ATTEMPT = (1 << 15) - 1
 MAX_BATCH = (1 << 24) - 1
 MAX_EVENTS_OF_BATCH = 1 << 24
@@ -65,7 +67,7 @@ def make_sequence(attempt: int, batch: int, n: int) -> int:
     for name, value, most in (("attempt", attempt, MAX_ATTEMPT), ("batch", batch, MAX_BATCH), ("n", n, MAX_EVENTS_OF_BATCH - 1)):
         if type(value) is not int or not 0 <= value <= most:
             raise ValueError(f"{name} is {value!r}; it has to be an integer from 0 to {most}")
-    return attempt << 48 | batch << 24 | n
+    return attempt << ATTEMPT_BITS | batch << 24 | n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from merestone.errors import CorruptError, UsageError
 from merestone.lineage import columns, merkle
 from merestone.lineage.event import IDENTITY
-from merestone.lineage.reading import RunManifest, read_manifest, read_part
+from merestone.lineage.reading import read_part
+from merestone.lineage.run_manifest import RunManifest, read_manifest
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import ROOT, RUNS, Part, below
 from merestone.lineage.tombstone import Expired, entries, read_tombstone, tombstone_names

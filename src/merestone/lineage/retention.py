@@ -1,6 +1,6 @@
 """How long lineage is kept: which `run_date=` prefixes have outlived the window, which are held, and what is carried on before they go.
 
-Not here: which features are live (`run.retain`), what stays (`tombstone`), how readers find it (`reading`).
+Not here: which features are live (`run.retain`), what stays (`tombstone`), how readers find it (`run_manifest`).
 
 The order makes every break harmless: rows of live features are sealed into a baseline, then the tombstone stands in the place of the parts,
 then the objects that were listed are deleted. A baseline that no tombstone names does not count; objects that a tombstone left are deleted
@@ -23,10 +23,11 @@ import pyarrow.compute as pc
 
 from merestone.errors import ConflictError, CorruptError, UsageError
 from merestone.lineage import columns, proof, reading, steps
-from merestone.lineage.reading import RunManifest
+from merestone.lineage.run_manifest import RunManifest, runs_of
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import ROOT, RunWriter, SealedRun, below
 from merestone.lineage.tombstone import FORMAT, TOMBSTONES, expired_runs, tombstone_names
+from merestone.lineage.verdict import verdict
 from merestone.storage.port import Store
 
 HOLDS = "_holds"
@@ -181,12 +182,9 @@ def prefixes(store: Store, first_kept: date, root: str = ROOT) -> tuple[list[Pre
     for name, size in store.list(below(root, "")):
         if name.startswith(start) and (match := _PREFIX.match(name.removeprefix(below(root, "")))) and match[1] < first_kept.isoformat():
             found.setdefault(match[1], Prefix(match[1])).objects.append((name, size))
-    runs: dict[str, list[RunManifest]] = {}
-    for each in reading.sealed_runs(store, root):
-        if each.expired is None:
-            runs.setdefault(each.run_id, []).append(each)
-    for attempts in runs.values():
-        if attempts[0].run_date < first_kept.isoformat() and any(each.parts for each in attempts):
+    for sealed in runs_of(store, root):
+        attempts = [each for each in sealed if each.expired is None]
+        if any(each.parts for each in attempts) and attempts[0].run_date < first_kept.isoformat():
             found.setdefault(attempts[0].run_date, Prefix(attempts[0].run_date)).runs.append(attempts)
     dead = {each.run_date for each in expired_runs(store, root).values()}
     left = [one for each in found.values() if each.run_date in dead and not each.runs for one in each.objects]
@@ -276,7 +274,7 @@ def _told(store: Store, prefix: Prefix, needed: Mapping[str, Any], this: Pass, r
         ids = needed.get(attempts[-1].run_id)
         carried = [_carried(store, each, ids, this, root) if ids is not None and len(ids) else None for each in attempts]
         runs.append({
-            "run_id": attempts[-1].run_id, "verdict": reading.verdict(store, attempts, root),
+            "run_id": attempts[-1].run_id, "verdict": verdict(store, attempts, root),
             "steps": [_step(each) for each in steps.run_steps(store, attempts, root)],
             "attempts": [{
                 "run_manifest": each.path.removeprefix(below(root, "")), "sha256": hashlib.sha256(store.get(each.path)).hexdigest(),

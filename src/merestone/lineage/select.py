@@ -1,6 +1,6 @@
 """Events that meet conditions, run by run, in bounded memory: the engine of `rejects` and `query`.
 
-Not here: one feature over all runs (`reading.history`), counts (`reading.run_summary`, `steps`).
+Not here: one feature over all runs (`reading.history`), counts (`verdict`, `steps`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.lineage.reading import RunManifest, deduplicate, history, scan, sealed_runs
+from merestone.lineage.deduplication import deduplicate
+from merestone.lineage.reading import history, scan
+from merestone.lineage.run_manifest import RunManifest
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import ROOT
 from merestone.storage.port import Store
@@ -48,19 +50,6 @@ class Conditions:
             stages = table.column("stage")
             mask &= _true(pc.or_(pc.equal(stages, self.stage), pc.starts_with(stages, f"{self.stage}.")))
         return table if mask.all() else table.filter(pa.array(mask))
-
-
-def runs_of(store: Store, root: str = ROOT, *, only: Sequence[str] = ()) -> list[list[RunManifest]]:
-    """The sealed runs, each as its attempts, in the order in which their last attempts were sealed.
-
-    Raises:
-        CorruptError: a run manifest cannot be read.
-    """
-    found: dict[str, list[RunManifest]] = {}
-    for each in sealed_runs(store, root):
-        if not only or each.run_id in only:
-            found.setdefault(each.run_id, []).append(each)
-    return sorted(found.values(), key=lambda attempts: attempts[-1].sealed_utc)
 
 
 def select(

@@ -11,7 +11,10 @@ from datetime import datetime
 from typing import Any
 
 from merestone.lineage.collector import OUTSIDE_CHAIN, base_stage
-from merestone.lineage.reading import MOST_REASONS, OTHERS, RunManifest, deduplicate, scan
+from merestone.lineage.deduplication import deduplicate
+from merestone.lineage.reading import scan
+from merestone.lineage.run_manifest import RunManifest
+from merestone.lineage.verdict import MOST_REASONS, OTHERS
 from merestone.storage.port import Store
 
 _OPERATION = ("stage", "event_type", "source_crs", "target_crs", "strategy_index")

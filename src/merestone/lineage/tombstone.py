@@ -1,6 +1,6 @@
 """What stays of lineage that expired: tombstones, with the counts, steps and roots of each run, and where its rows of live features went.
 
-Not here: what expires, and expiring it (`retention`); how readers pass over the gap (`reading`).
+Not here: what expires, and expiring it (`retention`); how readers pass over the gap (`run_manifest`).
 
 A tombstone stands for a run's parts from the moment it is there, whether they are deleted yet or not. Paths are relative to the event store.
 """

@@ -1,6 +1,6 @@
 """A scorecard over runs: how many features passed, were warned of or rejected in each, against thresholds; as text, JSON, HTML, JUnit.
 
-Not here: counting (`lineage.reading`), the gate's exit code (`cli`). Shares are of features by their worst outcome.
+Not here: counting (`lineage.verdict`), the gate's exit code (`cli`). Shares are of features by their worst outcome.
 """
 
 from __future__ import annotations

@@ -26,7 +26,10 @@ from merestone.dataset.version import Dataset, Version
 from merestone.errors import CorruptError, UsageError
 from merestone.identity import key as keys
 from merestone.lineage import reading
+from merestone.lineage.deduplication import deduplicate_report
+from merestone.lineage.run_manifest import RunManifest, attempts_of, read_manifest
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
+from merestone.lineage.verdict import run_summary
 from merestone.run.publication import Publication
 from merestone.run.publication_reader import read_publication
 from merestone.storage.open import open_store
@@ -134,7 +137,7 @@ def run_of(version: Version) -> tuple[str, int]:
     return sealed_of(version.store, manifest).run_id, manifest.version
 
 
-def sealed_of(store: Store, manifest: Manifest) -> reading.RunManifest:
+def sealed_of(store: Store, manifest: Manifest) -> RunManifest:
     """The run manifest of lineage that a version names, proved by its checksum.
 
     Raises:
@@ -144,7 +147,7 @@ def sealed_of(store: Store, manifest: Manifest) -> reading.RunManifest:
     if manifest.lineage is None:
         raise UsageError(f"version {manifest.version} of {manifest.name} names no lineage", field=str(manifest.version),
                          hint="name another version with @N, or a run with --run")
-    return reading.read_manifest(store, manifest.lineage["run_manifest"], sha256=manifest.lineage["sha256"])
+    return read_manifest(store, manifest.lineage["run_manifest"], sha256=manifest.lineage["sha256"])
 
 
 def lineage_summary(store: Store, run_id: str) -> dict[str, Any]:
@@ -156,8 +159,8 @@ def lineage_summary(store: Store, run_id: str) -> dict[str, Any]:
         UsageError: no such sealed run.
         CorruptError: a manifest or a part cannot be read.
     """
-    summary = reading.run_summary(store, run_id)
-    attempts = reading.attempts_of(store, run_id)
+    summary = run_summary(store, run_id)
+    attempts = attempts_of(store, run_id)
     summary["sealed_events"] = sum(part.rows for each in attempts for part in each.parts)
     summary["deduplication"] = None
     expired = attempts[-1].expired
@@ -169,11 +172,11 @@ def lineage_summary(store: Store, run_id: str) -> dict[str, Any]:
     return summary
 
 
-def set_aside(store: Store, attempts: Sequence[reading.RunManifest]) -> dict[str, Any]:
+def set_aside(store: Store, attempts: Sequence[RunManifest]) -> dict[str, Any]:
     """What deduplication sets aside in a run, and the conflicts among it."""
     total: dict[str, Any] = {"rows": 0, "standing": 0, "replays": 0, "corrections": 0, "conflicts": 0, "samples": []}
     for table in reading.scan(store, attempts, names=LINEAGE_ARROW_SCHEMA.names):
-        found = reading.deduplicate_report(table).to_json()
+        found = deduplicate_report(table).to_json()
         for name in ("rows", "standing", "replays", "corrections", "conflicts"):
             total[name] += found[name]
         total["samples"] = [*total["samples"], *found["samples"]][:20]

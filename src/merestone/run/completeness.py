@@ -24,7 +24,9 @@ from merestone.identity import key as keys
 from merestone.lineage import reading
 from merestone.lineage.collector import OUTSIDE_CHAIN, base_stage
 from merestone.lineage.complete import Gap, Order, check_chain
-from merestone.lineage.reading import RunManifest, deduplicate
+from merestone.lineage.deduplication import deduplicate
+from merestone.lineage.event import ATTEMPT_BITS
+from merestone.lineage.run_manifest import RunManifest, attempts_of
 from merestone.lineage.store import ROOT
 from merestone.outcome import SAMPLES
 from merestone.run import browse
@@ -88,7 +90,7 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime) -> Fo
         run = each.run_id
         if each.lineage is not None:
             sealed = browse.sealed_of(dataset.store, each)
-            attempts = [one for one in reading.attempts_of(dataset.store, sealed.run_id) if one.attempt <= sealed.attempt]
+            attempts = [one for one in attempts_of(dataset.store, sealed.run_id) if one.attempt <= sealed.attempt]
             told = _check_run(dataset.store, attempts, found, now, ROOT)
         log = log_of(dataset.store, each)
         if each.lineage is not None and attempts[-1].expired is not None:  # what is still to be told is what is as this run made it
@@ -155,7 +157,7 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
 
 def _of_last_attempt(table: Any) -> Any:
     """The rows of the attempt that came last for each feature: what an attempt before it said was said of another try."""
-    attempt = np.asarray(table.column("sequence").combine_chunks()) >> reading.ATTEMPT_BITS
+    attempt = np.asarray(table.column("sequence").combine_chunks()) >> ATTEMPT_BITS
     if not len(attempt) or attempt.min() == attempt.max():
         return table
     features = np.asarray(table.column("feature_id").combine_chunks().dictionary_encode().indices)

@@ -1,4 +1,4 @@
-"""Events as answers: as plain values for JSON, and as a file for other tools.
+"""Events as a file for other tools.
 
 Not here: which events (`lineage.select`).
 """
@@ -14,18 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from merestone.errors import UsageError
+from merestone.lineage.reading import plain
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.run.extract import written_whole
 
 ENDINGS = (".parquet", ".arrow", ".ndjson")
-
-
-def plain(table: Any, *, limit: int | None = None) -> list[dict[str, Any]]:
-    """Events as dictionaries, the time as RFC 3339 text."""
-    rows: list[dict[str, Any]] = (table if limit is None else table.slice(0, limit)).to_pylist()
-    for row in rows:
-        row["event_time_utc"] = row["event_time_utc"].isoformat(timespec="microseconds").replace("+00:00", "Z")
-    return rows
 
 
 def check_ending(path: str) -> None:

@@ -20,6 +20,7 @@ from merestone.dataset.record import record_names
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, UsageError
 from merestone.lineage import proof, reading
+from merestone.lineage.run_manifest import RunManifest, attempts_of, read_manifest
 from merestone.lineage.store import ROOT, RUNS
 from merestone.lineage.tombstone import Expired, expired_runs
 from merestone.report.iso19115 import ENCODINGS, render
@@ -137,7 +138,7 @@ def _contents(text: str, store: Store, manifest: Manifest) -> Iterator[tuple[str
         named = each.lineage
         while named is not None and named["run_manifest"] not in seen:
             seen.add(named["run_manifest"])
-            sealed = reading.read_manifest(store, named["run_manifest"], sha256=named["sha256"])
+            sealed = read_manifest(store, named["run_manifest"], sha256=named["sha256"])
             yield f"runs/lineage/{sealed.path.rpartition('/')[2]}", _object(store, sealed.path)
             roots.append({"version": made.get(sealed.path), "run_id": sealed.run_id, "attempt": sealed.attempt, "events": sealed.counts["total_events"],
                           "root": sealed.root, "sealed_utc": sealed.sealed_utc})
@@ -163,10 +164,10 @@ def _versions(store: Store, version: int) -> Iterator[Manifest]:
             yield manifest
 
 
-def _candidates(dataset: Dataset, version: int | None, run_id: str | None) -> Iterator[tuple[int | None, reading.RunManifest]]:
+def _candidates(dataset: Dataset, version: int | None, run_id: str | None) -> Iterator[tuple[int | None, RunManifest]]:
     """Sealed runs to look for a feature in, newest first, each with the version that it made."""
     if run_id is not None:
-        attempts = reading.attempts_of(dataset.store, run_id)
+        attempts = attempts_of(dataset.store, run_id)
         made = {each.lineage["run_manifest"]: each.version for each in _all(dataset) if each.lineage and each.rollback is None}
         yield from ((made.get(each.path), each) for each in reversed(attempts))
         return
@@ -180,13 +181,13 @@ def _candidates(dataset: Dataset, version: int | None, run_id: str | None) -> It
             yield manifest.version, browse.sealed_of(dataset.store, manifest)
 
 
-def _there(store: Store, sealed: reading.RunManifest, gone: Mapping[str, Expired]) -> reading.RunManifest | None:
+def _there(store: Store, sealed: RunManifest, gone: Mapping[str, Expired]) -> RunManifest | None:
     """The run manifest to prove from: of a run that expired, that of the rows which were carried on; None without any."""
     expired = gone.get(sealed.path.removeprefix(f"{ROOT}/"))
     if expired is None:
         return sealed
     kept = expired.baseline
-    return reading.read_manifest(store, f"{ROOT}/{kept['run_manifest']}", sha256=kept["sha256"]) if kept is not None else None
+    return read_manifest(store, f"{ROOT}/{kept['run_manifest']}", sha256=kept["sha256"]) if kept is not None else None
 
 
 def _all(dataset: Dataset) -> list[Manifest]:

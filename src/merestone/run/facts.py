@@ -13,8 +13,10 @@ from merestone.dataset.current import current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.record import read_records
 from merestone.errors import UsageError
-from merestone.lineage import reading, steps
+from merestone.lineage import steps
+from merestone.lineage.run_manifest import attempts_of
 from merestone.lineage.store import ROOT
+from merestone.lineage.verdict import verdict
 from merestone.report.run_facts import RunFacts, StepFacts
 from merestone.run import browse, questions
 
@@ -34,7 +36,7 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
     dataset = browse.open_dataset(address.where)
     if run_id is None:
         run_id, _ = browse.run_of(dataset.version(address.version))
-    attempts = reading.attempts_of(dataset.store, run_id)
+    attempts = attempts_of(dataset.store, run_id)
     last = attempts[-1]
     paths = {each.path for each in attempts}
     manifests = list(dataset.manifests()) if current(dataset.store) is not None else []
@@ -56,7 +58,7 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
         delivery_rows=delivery.get("rows"), delivery_digest=delivery.get("set_digest"), delivery_crs=source.get("crs"),
         features=made.features if made else None, size=sum(each.bytes for each in made.files) if made else None,
         files=len(made.files) if made else None, crs=f"EPSG:{made.contract['crs_epsg']}" if made else None, root=last.root, run_manifest=last.path,
-        verdict=reading.verdict(dataset.store, attempts),
+        verdict=verdict(dataset.store, attempts),
         steps=tuple(StepFacts(each.stage, each.event_type, each.source_crs, each.target_crs, each.passed, each.warned, each.rejected,
                               each.first or sealed, each.last or sealed, tuple(sorted(each.tools))) for each in told),
         tools=dict(last.doc.get("tool") or {}),

@@ -21,11 +21,12 @@ import pyarrow.compute as pc
 
 from merestone.contract.registry import read_document
 from merestone.errors import SourceError, UsageError
-from merestone.lineage import columns, reading
+from merestone.lineage import columns
 from merestone.lineage.collector import OUTSIDE_CHAIN
+from merestone.lineage.event import ATTEMPT_BITS
 from merestone.lineage.ingest import read_batches
 from merestone.lineage.mapping import LogMapping, read_mapping
-from merestone.lineage.reading import RunManifest
+from merestone.lineage.run_manifest import RunManifest, runs_of
 from merestone.lineage.store import PART_ROWS, ROOT, RunWriter
 from merestone.outcome import SAMPLES
 from merestone.run import environment
@@ -67,10 +68,7 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
     store = _store(text)
     rules = _mapping(mapping) if mapping is not None else None
     origin: dict[str, Any] = {"file": Path(path).name, "sha256": _checksum(path), "mapping_sha256": _checksum(mapping) if mapping is not None else None}
-    sealed: dict[str, list[RunManifest]] = {}
-    everything = reading.sealed_runs(store)
-    for run in everything:
-        sealed.setdefault(run.run_id, []).append(run)
+    sealed = {attempts[0].run_id: attempts for attempts in runs_of(store)}
     known = {run_id for run_id, attempts in sealed.items() if any(_same(_ingest_of(one), origin) for one in attempts)}
     reserved = {run_id: stages for run_id, attempts in sealed.items() if (stages := _own_stages(attempts))}
     found = Ingested(known=sorted(known))
@@ -90,7 +88,8 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
             if store.size(found.quarantine) is None:
                 store.create_from(found.quarantine, str(aside))
         told = {**origin, "lines": found.lines, "quarantined": found.quarantined, "quarantine": found.quarantine}
-        last = _previous(store, everything[-1]) if everything else None
+        newest = max((attempts[-1] for attempts in sealed.values()), key=lambda each: each.sealed_utc, default=None)
+        last = _previous(store, newest) if newest is not None else None
         for run_id, writer in sorted(writers.items()):
             attempts = sealed.get(run_id, [])
             steps = list(plan) or (list(rules.plan) if rules is not None else []) or (list(attempts[-1].plan) if attempts else [])
@@ -118,7 +117,7 @@ def _keep(
                 each.part_rows = max(_LEAST_ROWS, PART_ROWS // len(writers))
         writer = writers[run_id]
         if numbered:  # a log has no order of its own but that of its lines
-            first = (writer.attempt << reading.ATTEMPT_BITS) + writer.events
+            first = (writer.attempt << ATTEMPT_BITS) + writer.events
             at = mine.schema.get_field_index("sequence")
             mine = mine.set_column(at, mine.schema.field(at), pa.array(np.arange(first, first + mine.num_rows, dtype=np.int64)))
         writer.write(mine)

@@ -18,9 +18,10 @@ from pyproj.exceptions import ProjError
 from merestone.dataset.current import current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.version import Dataset
-from merestone.lineage import reading, steps
-from merestone.lineage.reading import RunManifest
+from merestone.lineage import steps
+from merestone.lineage.run_manifest import RunManifest, attempts_of
 from merestone.lineage.store import ROOT
+from merestone.lineage.verdict import verdict
 from merestone.report.iso19115 import ProcessStep, Record, Source
 from merestone.run.browse import open_dataset, parse_address, sealed_of
 from merestone.storage.port import Store
@@ -42,7 +43,7 @@ def record_of_version(text: str) -> Record:
     made = manifest
     while made.rollback is not None:
         made = dataset.manifest(int(made.rollback["to"]))
-    attempts = reading.attempts_of(dataset.store, sealed_of(dataset.store, made).run_id) if made.lineage is not None else []
+    attempts = attempts_of(dataset.store, sealed_of(dataset.store, made).run_id) if made.lineage is not None else []
     parent = dataset.manifest(made.parent) if made.parent is not None else None
     opening = f"Version {manifest.version} of {manifest.name}"
     if manifest is not made:
@@ -65,7 +66,7 @@ def record_of_run(text: str, run_id: str) -> Record:
         CorruptError: its lineage cannot be read.
     """
     dataset = open_dataset(parse_address(text).where)
-    attempts = reading.attempts_of(dataset.store, run_id)
+    attempts = attempts_of(dataset.store, run_id)
     head = current(dataset.store)
     manifests = list(dataset.manifests()) if head is not None else []
     paths = {each.path for each in attempts}
@@ -107,7 +108,7 @@ def _record(
 
 def _verdict(store: Store, attempts: Sequence[RunManifest]) -> str:
     """The counts of a run and its root; both come from the rows that the scorecard counts."""
-    total = reading.verdict(store, attempts)
+    total = verdict(store, attempts)
     if not total["total_events"]:
         return "No processing was recorded."
     last = attempts[-1]

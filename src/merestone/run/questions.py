@@ -11,9 +11,8 @@ from typing import Any
 from merestone.dataset.current import current
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
-from merestone.lineage import reading
-from merestone.lineage.reading import RunManifest
-from merestone.lineage.select import runs_of
+from merestone.lineage.run_manifest import RunManifest, runs_of, sealed_runs
+from merestone.lineage.verdict import verdict
 from merestone.report.scorecard import Score
 from merestone.run import browse
 
@@ -53,7 +52,7 @@ def runs(dataset: Dataset) -> list[dict[str, Any]]:
         {"run_id": each.run_id, "attempt": each.attempt, "version": made.get(each.path), "run_date": each.run_date, "sealed_utc": each.sealed_utc,
          **each.counts, "plan": list(each.plan), "schema_version": each.schema_version, "root": each.root, "run_manifest": each.path,
          "expired_utc": each.expired.expired_utc if each.expired is not None else None}
-        for each in reversed(reading.sealed_runs(dataset.store))
+        for each in reversed(sealed_runs(dataset.store))
     ]
 
 
@@ -66,7 +65,7 @@ def scores(dataset: Dataset, run_ids: Sequence[str], last: int) -> list[Score]:
     made = versions_of(dataset)
     found = []
     for attempts in chosen_runs(dataset, run_ids)[-last:]:
-        total = reading.verdict(dataset.store, attempts)
+        total = verdict(dataset.store, attempts)
         sealed = sum(part.rows for each in attempts for part in each.parts)
         conflicts = browse.set_aside(dataset.store, attempts)["conflicts"] if sealed > total["total_events"] else 0
         version = max((made[each.path] for each in attempts if each.path in made), default=None)
