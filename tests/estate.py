@@ -96,15 +96,18 @@ class Estate:
         }
         if key is not None:
             self.settings["key"] = key
+        self.agrees = False
 
     def publish(self, source: Path | str | dict[str, Any], *, confirm=None, dry_run=False, run_id=None) -> Night:
-        """Publish a file (or a `source` mapping)."""
+        """Publish a file (or a `source` mapping); where a guard stops it and somebody `agrees`, once more with the token."""
         self.write(source)
         publication = read_publication(str(self.folder / "product.yaml"))
         if not isinstance(source, dict):
             publication = with_source(publication, str(source))
         before = self.version
         result = publish(publication, Options(run_id=run_id, confirm=confirm, dry_run=dry_run, shown="product.yaml"))
+        if self.agrees and result.refused_by == "guard" and confirm is None:
+            result = publish(publication, Options(run_id=run_id, confirm=result.confirm, dry_run=dry_run, shown="product.yaml"))
         log = self.log() if self.version != before else {}
         return Night(result, {key: line["class"] for key, line in log.items()}, log)
 
@@ -125,9 +128,14 @@ class Estate:
         self.settings["partition"] = {"by": "kdtree", "target_rows": target_rows}
         return self
 
-    def free(self) -> Estate:
-        """Any share of change may be published."""
+    def as_cases_run(self) -> Estate:
+        """With the guard that the cases are run with, as their README names it."""
         self.settings["guard"] = {"max_changed_fraction": 1.0}
+        return self
+
+    def agreed(self) -> Estate:
+        """Guards as by default, and a person who confirms what they stop."""
+        self.agrees = True
         return self
 
     def stamp(self, version: str) -> None:

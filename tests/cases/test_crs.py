@@ -48,7 +48,7 @@ def test_c01_what_is_asserted_is_recorded(estate, name):
 
 @pytest.mark.parametrize("first", ["crs84", "epsg4326", "absent"])
 def test_c03_three_names_for_one_crs(estate, first):
-    product = estate([KEY]).free()
+    product = estate([KEY]).as_cases_run()
     assert product.publish(CASES / f"C03/{first}.parquet").status == "published"
     for second in ("crs84", "epsg4326", "absent"):
         night = product.publish(CASES / f"C03/{second}.parquet")
@@ -120,7 +120,7 @@ def test_c09_a_datum_change_without_its_grid(estate, monkeypatch):
 
 def test_another_crs_is_transformed_and_the_change_is_judged_in_the_contract_s(estate, tmp_path):
     """Delivered in UTM, published in degrees; then delivered in degrees as published: nothing changed."""
-    product = estate([KEY], geometry_type="point").free()
+    product = estate([KEY], geometry_type="point").as_cases_run()
     night = product.publish(
         save(
             [{"pid": "a", "geometry": Point(500000, 6200000)}, {"pid": "b", "geometry": Point(510000, 6200000)}], tmp_path / "1.gpkg", 25832
@@ -146,7 +146,7 @@ def test_another_crs_is_transformed_and_the_change_is_judged_in_the_contract_s(e
 
 
 def test_a_metre_below_the_grid_in_another_crs_is_noise(estate, tmp_path):
-    product = estate([KEY], geometry_type="point", precision=5).free()
+    product = estate([KEY], geometry_type="point", precision=5).as_cases_run()
     product.publish(save([{"pid": "a", "geometry": Point(500000, 6200000)}], tmp_path / "1.gpkg", 25832))
     night = product.publish(save([{"pid": "a", "geometry": Point(500000.02, 6200000)}], tmp_path / "2.gpkg", 25832))
     assert night.result.delta.touched == 0, night.said

@@ -45,7 +45,7 @@ def only(night, changed, rows):
 
 
 def f01(estate):
-    return estate([KEY, field("use")], geometry_type="polygon").free()
+    return estate([KEY, field("use")], geometry_type="polygon").as_cases_run()
 
 
 def test_f01_rings_wound_the_other_way(estate):
@@ -89,7 +89,7 @@ def test_f01_a_line_drawn_the_other_way_is_another_line(estate, tmp_path):
     line = LineString([(0, 0), (1, 0), (2, 1)])
     both = [{"pid": "a", "geometry": line}, {"pid": "b", "geometry": line}]
     turned = [{"pid": "a", "geometry": reverse(line)}, {"pid": "b", "geometry": line}]
-    product = estate([KEY], geometry_type="linestring").free()
+    product = estate([KEY], geometry_type="linestring").as_cases_run()
     product.publish(save(both, tmp_path / "1.gpkg"))
     night = product.publish(save(turned, tmp_path / "2.gpkg"))
     only(night, ["a"], 2)
@@ -106,7 +106,7 @@ def test_f01_a_line_drawn_the_other_way_is_another_line(estate, tmp_path):
 
 
 def test_f04_coordinates_that_wobble_below_the_grid(estate):
-    product = estate([KEY], geometry_type="polygon").free()
+    product = estate([KEY], geometry_type="polygon").as_cases_run()
     product.publish(CASES / "F04/prev.geojson")
     before = product.shapes()
     only(product.publish(CASES / "F04/curr.geojson"), ["j3"], 4)
@@ -117,7 +117,7 @@ def test_f04_coordinates_that_wobble_below_the_grid(estate):
 
 def test_f04_noise_never_creeps(estate, tmp_path):
     """Each night a little further east, each step within the noise of the one before: measured against what is published, it shows."""
-    product = estate([KEY], geometry_type="point").free()
+    product = estate([KEY], geometry_type="point").as_cases_run()
     product.publish(save([{"pid": "a", "geometry": Point(10, 50)}], tmp_path / "0.parquet"))
     for night in range(1, 6):
         told = product.publish(save([{"pid": "a", "geometry": Point(10 + night * 3e-8, 50)}], tmp_path / f"{night}.parquet"))
@@ -128,7 +128,7 @@ def test_f04_noise_never_creeps(estate, tmp_path):
 
 
 def f05(estate):
-    return estate([KEY], geometry_type="linestring", epsg=25832, precision=3).free()
+    return estate([KEY], geometry_type="linestring", epsg=25832, precision=3).as_cases_run()
 
 
 def numbers(product):
@@ -172,7 +172,7 @@ def test_f05_a_change_is_a_change_of_stored_numbers(estate, names):
 
 @pytest.mark.parametrize("curr", ["curr.geojson", "curr.parquet"])
 def test_f06_minus_zero(estate, curr):
-    product = estate([KEY, field("offset_m", "number")], geometry={"dimensions": "xyz"}).free()
+    product = estate([KEY, field("offset_m", "number")], geometry={"dimensions": "xyz"}).as_cases_run()
     product.publish(CASES / "F06/prev.geojson")
     unchanged(product.publish(CASES / f"F06/{curr}"), product, 4)
 
@@ -189,7 +189,7 @@ def test_f06_no_minus_zero_is_stored(estate):
 
 @pytest.mark.parametrize("curr", ["curr.gpkg", "curr.parquet"])
 def test_f09_integers_beside_a_null(estate, curr):
-    product = estate([KEY, field("floors", "integer"), field("meter_no", "integer")], geometry_type="point").free()
+    product = estate([KEY, field("floors", "integer"), field("meter_no", "integer")], geometry_type="point").as_cases_run()
     product.publish(CASES / "F09/prev.gpkg")
     only(product.publish(CASES / f"F09/{curr}"), ["n2", "n4"], 5)
     table = product.table()
@@ -222,7 +222,7 @@ def test_f09_an_integer_is_one_value_in_any_column_type(estate, tmp_path, kind):
 
 def test_f10_kinds_of_missing(estate):
     fields = [KEY, field("height", "number"), field("note"), field("remark"), field("floors", "integer")]
-    product = estate(fields, geometry_type="point").free()
+    product = estate(fields, geometry_type="point").as_cases_run()
     first = product.publish(CASES / "F10/prev.parquet")
     night = product.publish(CASES / "F10/curr.gpkg")
     only(night, ["n3", "n5"], 6)
@@ -241,21 +241,21 @@ SURVEYED = [KEY, field("surveyed", "timestamp")]
 
 
 def test_f11_one_instant_in_geopackage(estate):
-    product = estate(SURVEYED, geometry_type="point").free()
+    product = estate(SURVEYED, geometry_type="point").as_cases_run()
     product.publish(CASES / "F11/prev.gpkg")
     only(product.publish(CASES / "F11/curr.gpkg"), ["d5", "d6"], 6)
     assert all(row["surveyed"] is None or row["surveyed"].utcoffset() == dt.timedelta(0) for row in product.rows().values())
 
 
 def test_f11_one_instant_in_arrow(estate):
-    product = estate(SURVEYED, geometry_type="point").free()
+    product = estate(SURVEYED, geometry_type="point").as_cases_run()
     product.publish(CASES / "F11/prev.parquet")
     unchanged(product.publish(CASES / "F11/curr.parquet"), product, 2)
 
 
 def test_f11_no_zone_is_no_instant(estate, monkeypatch):
     monkeypatch.setenv("TZ", "Pacific/Auckland")
-    product = estate(SURVEYED, geometry_type="point").free()
+    product = estate(SURVEYED, geometry_type="point").as_cases_run()
     product.publish(CASES / "F11/prev.parquet")
     night = product.publish(CASES / "F11/naive.parquet")
     assert (night.status, night.result.refused_by, product.version) == ("refused", "contract", 1)
@@ -267,21 +267,21 @@ def test_f11_no_zone_is_no_instant(estate, monkeypatch):
 
 
 def test_f14_accents_composed_and_decomposed(estate):
-    product = estate([KEY, field("name"), field("größe", "integer")], geometry_type="point").free()
+    product = estate([KEY, field("name"), field("größe", "integer")], geometry_type="point").as_cases_run()
     product.publish(CASES / "F14/prev.geojson")
     only(product.publish(CASES / "F14/curr.geojson"), ["u4", "u5", "u6"], 7)
     assert product.table().schema.names.count("gr\u00f6\u00dfe") == 1
 
 
 def test_f14_the_contract_and_the_publication_may_spell_a_name_either_way(estate):
-    product = estate([KEY, field("name"), field("gro\u0308\u00dfe", "integer")], geometry_type="point").free()
+    product = estate([KEY, field("name"), field("gro\u0308\u00dfe", "integer")], geometry_type="point").as_cases_run()
     product.publish(CASES / "F14/prev.geojson")
     product.settings["columns"] = {"gr\u00f6\u00dfe": "gro\u0308\u00dfe"}
     only(product.publish(CASES / "F14/curr.geojson"), ["u4", "u5", "u6"], 7)
 
 
 def test_f15_blanks_lost_in_dbf(estate):
-    product = estate([KEY, field("street")], geometry_type="point").free()
+    product = estate([KEY, field("street")], geometry_type="point").as_cases_run()
     product.publish(CASES / "F15/prev.gpkg")
     night = product.publish(CASES / "F15/same.shp")
     only(night, ["t2"], 3)
@@ -289,7 +289,7 @@ def test_f15_blanks_lost_in_dbf(estate):
 
 
 def test_f15_blanks_edited_in_geopackage(estate):
-    product = estate([KEY, field("street")], geometry_type="point").free()
+    product = estate([KEY, field("street")], geometry_type="point").as_cases_run()
     product.publish(CASES / "F15/prev.gpkg")
     only(product.publish(CASES / "F15/edited.gpkg"), ["t1", "t3"], 3)
 
@@ -314,7 +314,7 @@ def test_f15_blanks_edited_in_geopackage(estate):
 )
 def test_a_value_that_a_consumer_could_see_is_a_change_and_no_other(estate, tmp_path, kind, one, other):
     """The first row means the same in both deliveries, the second does not."""
-    product = estate([KEY, field("v", kind)], geometry_type="point").free()
+    product = estate([KEY, field("v", kind)], geometry_type="point").as_cases_run()
     columns = {"pid": pa.array(["same", "edit"]), "geometry": [Point(0, 0), Point(1, 1)]}
     product.publish(geoparquet(tmp_path / "1.parquet", {**columns, "v": pa.array(one)}))
     only(product.publish(geoparquet(tmp_path / "2.parquet", {**columns, "v": pa.array(other)})), ["edit"], 2)

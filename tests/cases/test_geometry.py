@@ -35,7 +35,7 @@ def geo(product):
 
 
 def test_g01_no_geometry_and_empty_geometry(estate):
-    product = estate([KEY], geometry_type="polygon", geometry={"nullable": True, "empty": True}).free()
+    product = estate([KEY], geometry_type="polygon", geometry={"nullable": True, "empty": True}).as_cases_run()
     product.publish(CASES / "G01/prev.gpkg")
     night = product.publish(CASES / "G01/curr.gpkg")
     assert night.keys("changed") == ["e3"]
@@ -71,7 +71,7 @@ def test_g01_empty_is_no_place_and_null_is_none(estate):
 
 
 def test_g01_a_night_without_a_single_position(estate, tmp_path):
-    product = estate([KEY], geometry_type="point", geometry={"nullable": True, "empty": True}).by_place(1).free()
+    product = estate([KEY], geometry_type="point", geometry={"nullable": True, "empty": True}).by_place(1).as_cases_run()
     first = geoparquet(tmp_path / "1.parquet", {"pid": pa.array(["a", "b"]), "geometry": [None, Point()]})
     assert product.publish(first).status == "published"
     assert geo(product)[0]["columns"]["geometry"].get("bbox") is None
@@ -165,7 +165,7 @@ SQUARE = Polygon([(0, 0), (1, 0), (1, 1), (0, 1)])
 
 
 def test_a_bow_tie_is_refused_where_it_crosses_and_does_not_stop_the_others(estate, tmp_path):
-    product = estate([KEY], geometry_type="polygon").free()
+    product = estate([KEY], geometry_type="polygon").as_cases_run()
     night = product.publish(save([{"pid": "good", "geometry": SQUARE}, {"pid": "bow", "geometry": BOW}], tmp_path / "1.gpkg"))
     refused(night, product)
     assert "bow" in night.said
@@ -175,7 +175,7 @@ def test_a_bow_tie_is_refused_where_it_crosses_and_does_not_stop_the_others(esta
 
 
 def test_a_rejected_row_holds_what_was_published_and_says_so_every_night(estate, tmp_path):
-    product = estate([KEY], geometry_type="polygon").by_place(1).free()
+    product = estate([KEY], geometry_type="polygon").by_place(1).as_cases_run()
     product.settings["rejects"] = {"max_fraction": 0.5}
     far = Polygon([(5, 5), (6, 5), (6, 6), (5, 6)])
     product.publish(save([{"pid": "a", "geometry": SQUARE}, {"pid": "b", "geometry": far}], tmp_path / "1.gpkg"))

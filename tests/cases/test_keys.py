@@ -58,7 +58,7 @@ def test_k01_null_and_duplicate_keys_in_one_report(estate):
     ],
 )
 def test_k01_a_bad_night_leaves_the_last_version(estate, tmp_path, extra):
-    product = estate([{"name": "pid", "type": "integer", "nullable": False}], **POINT).free()
+    product = estate([{"name": "pid", "type": "integer", "nullable": False}], **POINT).as_cases_run()
     product.publish(points(tmp_path / "1.parquet", pa.array([1, 2, 3])))
     before = {name: sum_ for name, sum_ in product.everything().items() if not name.startswith("_runs")}
     night = product.publish(points(tmp_path / "2.parquet", extra))
@@ -69,7 +69,7 @@ def test_k01_a_bad_night_leaves_the_last_version(estate, tmp_path, extra):
 
 
 def test_k01_keys_one_digit_apart_beyond_2_53_are_two(estate, tmp_path):
-    product = estate([{"name": "pid", "type": "integer", "nullable": False}], **POINT).free()
+    product = estate([{"name": "pid", "type": "integer", "nullable": False}], **POINT).as_cases_run()
     product.publish(points(tmp_path / "1.parquet", pa.array([2**53, 2**53 + 1, 2**63 - 1])))
     assert set(product.rows()) == {2**53, 2**53 + 1, 2**63 - 1}
     night = product.publish(points(tmp_path / "2.parquet", pa.array([2**53, 2**53 + 2, 2**63 - 1])))
@@ -104,7 +104,7 @@ def test_k01_keys_of_several_columns(estate, tmp_path, parts, bad):
 
 
 def k03(estate):
-    return estate([{"name": "pid", "type": "string", "nullable": False, "pattern": "^[0-9]{4}$"}], geometry_type="polygon").free()
+    return estate([{"name": "pid", "type": "string", "nullable": False, "pattern": "^[0-9]{4}$"}], geometry_type="polygon").as_cases_run()
 
 
 def test_k03_numbers_where_text_is_agreed(estate):
@@ -145,8 +145,7 @@ def k05(estate):
 
 
 def test_k05_keys_that_differ_in_blanks_or_case(estate):
-    product = k05(estate).free()
-    product.settings["guard"] = {"max_changed_fraction": 2.0}
+    product = k05(estate).as_cases_run()
     product.publish(CASES / "K05/prev.geojson")
     night = product.publish(CASES / "K05/curr.geojson")
     assert night.status == "published", night.said
@@ -262,8 +261,7 @@ def test_integers_stored_as_floats_are_the_integers(estate, tmp_path):
 @pytest.mark.parametrize("values", [pa.array(["1", "2", "3"]), pa.array([1.5, 2.5, 3.5])])
 def test_a_key_outside_the_contract_keeps_its_type(estate, tmp_path, values):
     """Nothing but the last version says what such a key is: another type is another key rule, refused before anything is written."""
-    product = estate([{"name": "v", "type": "integer"}], **POINT).free()
-    product.settings["guard"] = {"max_changed_fraction": 5.0}
+    product = estate([{"name": "v", "type": "integer"}], **POINT).as_cases_run()
     v = pa.array([1, 1, 1])
     product.publish(points(tmp_path / "1.parquet", pa.array([1, 2, 3]), v=v))
     assert set(product.rows()) == {1, 2, 3}

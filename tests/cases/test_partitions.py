@@ -24,7 +24,7 @@ V = {"name": "v", "type": "integer"}
 
 @pytest.mark.parametrize("inside", [True, False])
 def test_t07_values_that_are_not_made_for_paths(estate, inside):
-    product = estate([KEY, DISTRICT, V] if inside else [KEY, V]).by_column("district").free()
+    product = estate([KEY, DISTRICT, V] if inside else [KEY, V]).by_column("district").as_cases_run()
     product.publish(CASES / "T07/v1.parquet")
     before = product.everything()
     night = product.publish(CASES / "T07/v2.parquet")
@@ -77,7 +77,7 @@ def test_t07_more_values_that_differ_by_little(estate, tmp_path):
         "data",
         "__HIVE_DEFAULT_PARTITION__ ",
     ]
-    product = estate([KEY, DISTRICT]).by_column("district").free()
+    product = estate([KEY, DISTRICT]).by_column("district").as_cases_run()
     columns = {
         "pid": pa.array([f"k{n}" for n in range(len(values))]),
         "district": pa.array(values),
@@ -95,8 +95,7 @@ def test_t07_a_value_keeps_its_folder_when_its_twin_comes_and_goes(estate, tmp_p
     def night(name, **where):
         return save([{"pid": key, "district": home, "geometry": Point(0, 0)} for key, home in where.items()], tmp_path / f"{name}.parquet")
 
-    product = estate([KEY, DISTRICT], geometry_type="point").by_column("district")
-    product.settings["guard"] = {"max_changed_fraction": 5.0}
+    product = estate([KEY, DISTRICT], geometry_type="point").by_column("district").agreed()
     product.publish(night("1", x="a", y="A"))
     homes = product.partitions()
     product.publish(night("2", y="A", z="b"))
@@ -146,7 +145,7 @@ def test_t07_a_partition_of_any_exact_type_in_the_contract(estate, tmp_path, one
 
 
 def t08(estate, *, inside):
-    return estate([KEY, DISTRICT, V] if inside else [KEY, V], geometry_type="polygon").by_column("district").free()
+    return estate([KEY, DISTRICT, V] if inside else [KEY, V], geometry_type="polygon").by_column("district").as_cases_run()
 
 
 @pytest.mark.parametrize("inside", [True, False])

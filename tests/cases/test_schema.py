@@ -64,7 +64,7 @@ def test_s03_mapped_by_the_publication(estate):
 
 
 def s04(estate):
-    product = estate([KEY, field("name")], **POINT).free()
+    product = estate([KEY, field("name")], **POINT).as_cases_run()
     product.publish(CASES / "S04/prev.gpkg")
     return product
 
@@ -117,7 +117,7 @@ NESTED = [KEY, field("tags", "list<string>"), field("attr", "struct<k: integer, 
 @pytest.mark.parametrize("prev", ["geojson", "parquet"])
 @pytest.mark.parametrize("curr", ["geojson", "parquet"])
 def test_s06_lists_and_nested_values(estate, prev, curr):
-    product = estate(NESTED, **POINT).free()
+    product = estate(NESTED, **POINT).as_cases_run()
     product.publish(CASES / f"S06/prev.{prev}")
     only(product.publish(CASES / f"S06/curr.{curr}"), ["b", "c"], 3)
     schema = product.table().schema
@@ -140,7 +140,7 @@ def test_s06_undeclared(estate, curr):
 
 def s07(estate, folder):
     """The published version holds one text of a million characters; it is made here because it is large."""
-    product = estate([KEY, field("remark")], **POINT).free()
+    product = estate([KEY, field("remark")], **POINT).as_cases_run()
     texts = {"a": "long " * 200_000, "b": "\u00f8" * 300, "c": "short"}
     product.publish(
         save(
@@ -172,7 +172,7 @@ def test_s07_texts_cut_at_254(estate, tmp_path):
 def test_s10_names_that_collide_with_machinery(estate):
     columns = [name for name in pq.read_schema(CASES / "S10/prev.parquet").names if name != "shape"]
     fields = [KEY if name == "pid" else field(name) for name in columns]
-    product = estate(fields, geometry_type="point", geometry={"name": "shape"}).free()
+    product = estate(fields, geometry_type="point", geometry={"name": "shape"}).as_cases_run()
     product.publish(CASES / "S10/prev.parquet")
     night = product.publish(CASES / "S10/curr.parquet")
     only(night, ["b"], 3)
@@ -203,7 +203,7 @@ def test_s10_names_that_collide_with_machinery(estate):
 @pytest.mark.parametrize("by", ["none", "column", "kdtree"])
 def test_s10_names_of_our_own_machinery(estate, tmp_path, names, by):
     fields = [KEY, *(field(name) for name in names)]
-    product = estate(fields, **POINT).free()
+    product = estate(fields, **POINT).as_cases_run()
     shape = "shape" if "geom" in names else "geom" if "geometry" in names else "geometry"
     if by == "column":
         product.by_column(names[0])
@@ -225,7 +225,7 @@ def test_s10_names_of_our_own_machinery(estate, tmp_path, names, by):
 
 
 def s11(estate):
-    product = estate([KEY, field("name"), field("remark")], geometry_type="polygon").free()
+    product = estate([KEY, field("name"), field("remark")], geometry_type="polygon").as_cases_run()
     product.publish(CASES / "S11/prev.gpkg")
     return product
 
@@ -267,7 +267,7 @@ def test_s11_all_faults_of_a_delivery_at_once(estate, tmp_path):
 
 def test_q02_two_geometry_columns(estate):
     fields = [KEY, field("entrance", "geometry", crs_epsg=4326, coordinate_precision=7)]
-    product = estate(fields, epsg=25832, precision=3, geometry_type="polygon", geometry={"name": "outline"}).free()
+    product = estate(fields, epsg=25832, precision=3, geometry_type="polygon", geometry={"name": "outline"}).as_cases_run()
     product.publish(CASES / "Q02/prev.parquet")
     only(product.publish(CASES / "Q02/curr.parquet"), ["b"], 3)
     assert product.rows()["a"]["entrance"] is None
@@ -293,7 +293,7 @@ def test_q04_edges_on_the_sphere(estate):
 
 
 def test_q04_planar_then_spherical_is_not_no_change(estate):
-    product = estate([KEY], geometry_type="polygon").free()
+    product = estate([KEY], geometry_type="polygon").as_cases_run()
     product.publish(CASES / "Q04/planar.parquet")
     night = product.publish(CASES / "Q04/spherical.parquet")
     assert night.status != "unchanged"

@@ -35,7 +35,7 @@ fields:
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with the dataset, and all files that the commands name."""
-    made = Estate(tmp_path, FIELDS, geometry_type="point", key=["pid"]).free()
+    made = Estate(tmp_path, FIELDS, geometry_type="point", key=["pid"]).agreed()
     first = [{**each, "pid": "0301-17/4"} if each["pid"] == "p0" else each for each in rows()]
     second = [{**each, "owner": "b"} if each["pid"] == "0301-17/4" else each for each in first]
     third = [{**each, "owner": "b"} if each["pid"] == "p5" else each for each in second]

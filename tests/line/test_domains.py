@@ -40,7 +40,7 @@ def of_layout(monkeypatch):
 
 @pytest.fixture
 def product(estate):
-    made = estate([PID, NAME, FLAG], epsg=25832, precision=3, geometry_type="linestring").free()
+    made = estate([PID, NAME, FLAG], epsg=25832, precision=3, geometry_type="linestring")
     made.settings["guard"] = {"max_changed_fraction": 0.0}  # nothing here may look like a change unless it says so
     made.settings["rejects"] = {"max_fraction": 1}
     return made
@@ -99,7 +99,7 @@ def test_a_real_edit_is_seen_through_another_layout(product, tmp_path, of_layout
     of_layout(0)
     product.publish(deliver(tmp_path / "1.parquet", [line(k) for k in range(5)]))
     of_layout(1)
-    product.settings["guard"] = {"max_changed_fraction": 1.0}
+    product.agreed()
     shapes = [line(0), line(1, 0.001), line(2).reverse(), line(3), line(9)]
     night = product.publish(deliver(tmp_path / "2.parquet", shapes, name=["x", "x", "x", "y", "x"], keys=["a", "b", "c", "d", "new"]))
     assert (night.keys("changed"), night.keys("added"), night.keys("removed"), night.keys("reprocessed")) == (["b", "c", "d"], ["new"], ["e"], ["a"])
@@ -171,7 +171,7 @@ def test_a_finer_grid_in_another_crs(product, tmp_path):
 
 
 def test_an_edit_below_the_old_grid_is_none_and_one_above_it_is(product, tmp_path):
-    product.settings["guard"] = {"max_changed_fraction": 1.0}
+    product.agreed()
     product.terms["coordinate_precision"] = 2
     product.publish(deliver(tmp_path / "1.parquet", [line(k) for k in range(3)]))
     finer(product, 3)
@@ -261,7 +261,7 @@ def test_noise_of_another_crs_at_a_rounding_edge_is_suppressed(product, tmp_path
 
 
 def test_the_same_numbers_in_another_crs_are_another_place(product, tmp_path):
-    product.settings["guard"] = {"max_changed_fraction": 1.0}
+    product.agreed()
     product.terms |= {"coordinate_precision": 3}
     shapes = [line(k) for k in range(3)]
     product.publish(deliver(tmp_path / "1.parquet", shapes, epsg=25833))
@@ -289,7 +289,7 @@ def test_another_operation_reprocesses_what_the_producer_left_alone(product, tmp
     told = prepare.Operation.to_json
     monkeypatch.setattr(prepare.crs_stage, "apply_operation", shifted)
     monkeypatch.setattr(prepare.Operation, "to_json", renamed)
-    product.settings["guard"] = {"max_changed_fraction": 1.0}
+    product.agreed()
     shapes[3] = LineString([(x + 5, y) for x, y in shapes[3].coords])
     night = product.publish(deliver(tmp_path / "2.parquet", shapes, epsg=25833))
     assert (night.keys("reprocessed"), night.keys("changed")) == (["a", "b", "c"], ["d"]), night.said

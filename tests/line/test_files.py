@@ -147,7 +147,7 @@ def test_noise_at_a_split_leaves_the_feature_in_its_leaf(estate, tmp_path):
 
 
 def test_noise_and_another_district_is_a_move_of_the_published_value(estate, tmp_path):
-    product = estate(FIELDS[:1], geometry_type="point", precision=3, epsg=25832).by_column("district").free()
+    product = estate(FIELDS[:1], geometry_type="point", precision=3, epsg=25832).by_column("district").agreed()
 
     def night(number, east, district):
         at = [Point(500000 + east, 5600000), Point(1, 1)]

@@ -61,8 +61,8 @@ def test_incremental_is_full(tmp_path_factory, nights, fraction):
 
 
 def product(folder, fraction):
-    made = Estate(folder, FIELDS, **TERMS).free()
-    made.settings |= {"guard": {"max_changed_fraction": 10.0}, "rejects": {"max_fraction": fraction}}
+    made = Estate(folder, FIELDS, **TERMS).agreed()
+    made.settings["rejects"] = {"max_fraction": fraction}
     return made
 
 

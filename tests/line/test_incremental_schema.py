@@ -23,7 +23,7 @@ REMARK = {"name": "remark", "type": "string"}
 
 @pytest.mark.parametrize("place", [3, 1, 0], ids=["last", "between", "first"])
 def test_s11_a_nullable_field_is_agreed(estate, place):
-    product = estate([PID, NAME, REMARK], geometry_type="polygon").free().by_column("pid")
+    product = estate([PID, NAME, REMARK], geometry_type="polygon").agreed().by_column("pid")
     product.publish(CASES / "S11/prev.gpkg")
     first = product.bytes_of()
     product.stamp("v1.1.0")
@@ -56,9 +56,7 @@ def points(path, **columns):
 
 
 def two(estate, **clauses):
-    product = estate([PID, NAME], geometry_type="point", **clauses).free()
-    product.settings["guard"] = {"max_changed_fraction": 5}
-    return product
+    return estate([PID, NAME], geometry_type="point", **clauses).agreed()
 
 
 def test_a_new_contract_over_the_same_rows_is_a_version_with_the_same_files(estate, tmp_path):
@@ -87,7 +85,7 @@ def test_all_rows_are_judged_again_under_a_new_stamp(estate, tmp_path):
 
 
 def test_a_finer_grid_rewrites_all_as_reprocessed(estate, tmp_path):
-    product = estate([PID], geometry_type="point", precision=5).free()
+    product = estate([PID], geometry_type="point", precision=5).agreed()
     fine = geoparquet(tmp_path / "1.parquet", {"pid": pa.array(["a", "b"]), "geometry": [Point(1.12345678, 0), Point(2.5, 0)]})
     product.publish(fine)
     product.stamp("v1.1.0")
@@ -116,7 +114,7 @@ def test_a_column_that_is_declared_volatile_later(estate, tmp_path, edit):
     assert "declare it `volatile` in the contract" in stopped.said
     product.stamp("v1.1.0")
     product.terms["schema_fields"][2]["volatile"] = True
-    product.settings["guard"] = {"max_changed_fraction": 0.5}
+    product.agreed()
     told = product.publish(night(3, "x", "z" if edit else "y"))
     assert told.status == "published", told.said
     assert told.keys("changed") == (["b"] if edit else [])

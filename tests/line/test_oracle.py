@@ -255,10 +255,10 @@ def product(folder, kind, by, inside):
         geometry={"nullable": True, "empty": True},
     )
     made.settings |= {
-        "guard": {"max_changed_fraction": 10},
         "rejects": {"max_fraction": 1},
         "files": {"target_rows": 3, "row_group_rows": 2},
     }
+    made.agreed()
     if by == "column":
         made.by_column("district")
     elif by == "kdtree":

@@ -187,7 +187,7 @@ def test_one_content_in_row_groups_and_pieces(estate, deliveries, tmp_path):
 
 
 def test_again_and_again_with_a_volatile_column(estate, tmp_path):
-    product = estate([*FIELDS[:1], {"name": "guid", "type": "string", "volatile": True}], geometry_type="point").free()
+    product = estate([*FIELDS[:1], {"name": "guid", "type": "string", "volatile": True}], geometry_type="point").agreed()
 
     def night(number, east=0.0):
         at = [Point(0 + east, 0), Point(1, 1)]

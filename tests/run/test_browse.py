@@ -36,7 +36,7 @@ def test_a_path_that_exists_is_taken_whole(tmp_path, monkeypatch):
 def test_python_opens_a_folder_or_a_publication_file_and_reads_any_version(estate, tmp_path):
     product = estate(FIELDS)
     product.publish(save([{"pid": "a", "geometry": Point(5, 52)}], tmp_path / "one.gpkg"))
-    product.free().publish(save([{"pid": "a", "geometry": Point(5, 52)}, {"pid": "b", "geometry": Point(6, 53)}], tmp_path / "two.gpkg"))
+    product.agreed().publish(save([{"pid": "a", "geometry": Point(5, 52)}, {"pid": "b", "geometry": Point(6, 53)}], tmp_path / "two.gpkg"))
     for place in (product.url, str(product.url), product.folder / "product.yaml", product.url.as_uri()):
         dataset = merestone.open(place)
         assert dataset.versions() == [1, 2]

@@ -24,7 +24,7 @@ def nights(estate, tmp_path):
     """Four nights: added; changed, removed, held and moved; nothing changed but bytes; added again."""
     fields = [dict(each) for each in FIELDS]
     fields[1]["nullable"] = False
-    made = estate(fields, geometry_type="point", key=["pid"], epsg=28992, precision=3).by_place(10).free()
+    made = estate(fields, geometry_type="point", key=["pid"], epsg=28992, precision=3).by_place(10).agreed()
     made.settings["rejects"] = {"max_fraction": 0.5}
     changed = {"p3": {"owner": "b"}, "p5": {"geometry": Point(5.3, 52.3)}, "p7": None, "p9": {"owner": None}, "p99": {"rank": 99}}
     for number, given in enumerate((rows(), rows(**changed), rows(**{**changed, "p9": {}, "p11": {"rank": 5}}))):

@@ -22,7 +22,7 @@ def nights(tmp_path_factory):
     from estate import Estate  # noqa: PLC0415 - the fixture of that name is for one test
 
     folder = tmp_path_factory.mktemp("evidence")
-    made = Estate(folder / "product", FIELDS, geometry_type="point", key=["pid"]).free()
+    made = Estate(folder / "product", FIELDS, geometry_type="point", key=["pid"]).agreed()
     for number, given in enumerate((rows(), rows(p3={"owner": "ü\x1f<&"}, p7=None))):
         made.publish(save(given, folder / f"{number}.gpkg"))
     return made
@@ -166,7 +166,7 @@ def test_a_forged_run_manifest_is_named(unpacked, nights):
 
 
 def test_behind_a_rollback_the_evidence_is_that_of_the_content(estate, tmp_path):
-    made = estate(FIELDS, geometry_type="point", key=["pid"]).free()
+    made = estate(FIELDS, geometry_type="point", key=["pid"]).agreed()
     for number, given in enumerate((rows(5), rows(5, p3={"owner": "b"}))):
         made.publish(save(given, tmp_path / f"{number}.gpkg"))
     go_back(made.dataset, to=1, reason="wrong export")

@@ -34,10 +34,9 @@ contract: c.yaml
 source: one.geojson
 destination: out
 partition: {by: column, column: district}
-guard: {max_changed_fraction: 1.0}
 """
-OLD = {f"p{n}": n for n in range(12)}
-NEW = {**{pid: v for pid, v in OLD.items() if pid != "p11"}, "p0": 100, "p1": 101, "p12": 12}
+OLD = {f"p{n}": n for n in range(40)}
+NEW = {**{pid: v for pid, v in OLD.items() if pid != "p11"}, "p0": 100, "p1": 101, "p40": 40}
 
 
 def export(path, rows):

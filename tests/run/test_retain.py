@@ -53,7 +53,7 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("retain")
     fields = [dict(each) for each in FIELDS]
     fields[1]["nullable"] = False
-    made = Estate(folder / "product", fields, geometry_type="point", key=["pid"], epsg=28992, precision=3).free()
+    made = Estate(folder / "product", fields, geometry_type="point", key=["pid"], epsg=28992, precision=3).agreed()
     second = {"p3": {"owner": "b"}, "p7": None}
     deliveries = (rows(), rows(**second), rows(**second, p1={"owner": None}), rows(**second, p5={"owner": "c"}))
     made.ids = []

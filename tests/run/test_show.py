@@ -22,7 +22,7 @@ def rows(count=30, **changed):
 
 @pytest.fixture
 def product(estate, tmp_path):
-    made = estate(FIELDS).free()
+    made = estate(FIELDS).agreed()
     made.nights = iter(range(99))
     made.night = lambda data: made.publish(save(data, tmp_path / f"{next(made.nights)}.gpkg"))
     made.night(rows())

@@ -18,7 +18,7 @@ def nights(tmp_path_factory):
     folder = tmp_path_factory.mktemp("verify")
     fields = [dict(each) for each in FIELDS]
     fields[1]["nullable"] = False
-    made = Estate(folder / "product", fields, geometry_type="point", key=["pid"]).free()
+    made = Estate(folder / "product", fields, geometry_type="point", key=["pid"]).agreed()
     for number, given in enumerate((rows(), rows(p3={"owner": "b"}, p7=None))):
         assert made.publish(save(given, folder / f"{number}.gpkg")).status == "published"
     made.refused = made.publish(save(rows(p3={"owner": None}), folder / "bad.gpkg")).result.run_id
