@@ -594,8 +594,11 @@ done:
     return result;
 }
 
-/* attributes(columns, n, offsets) -> bytes: the attribute section of each row; also the value of a struct. */
-static PyObject *kernel_attributes(PyObject *Py_UNUSED(module), PyObject *args)
+typedef int (*Take)(PyObject *given, Py_ssize_t n, Column **columns, Py_ssize_t *columns_n);
+typedef int (*Put)(Arena *out, const Column *columns, Py_ssize_t columns_n, Py_ssize_t row);
+
+/* The bytes of all rows, one after the other: `take` reads the columns of args (columns, n, offsets), `put_row` appends those of one row. */
+static PyObject *bytes_of_rows(PyObject *args, Take take, Put put_row)
 {
     PyObject *given, *target, *result = NULL;
     Py_ssize_t n, columns_n = 0;
@@ -604,14 +607,14 @@ static PyObject *kernel_attributes(PyObject *Py_UNUSED(module), PyObject *args)
     Py_buffer out = {0};
     if (!PyArg_ParseTuple(args, "O!nO", &PyTuple_Type, &given, &n, &target))
         return NULL;
-    if (!columns_take(given, n, &columns, &columns_n) || !writable(target, (n + 1) * 8, &out))
+    if (!take(given, n, &columns, &columns_n) || !writable(target, (n + 1) * 8, &out))
         goto done;
     int64_t *offsets = out.buf;
     int rc = 1;
     Py_BEGIN_ALLOW_THREADS
     offsets[0] = 0;
     for (Py_ssize_t row = 0; row < n && rc == 1; row++) {
-        rc = put_attributes(&arena, columns, columns_n, row) ? 1 : NO_MEMORY;
+        rc = put_row(&arena, columns, columns_n, row) ? 1 : NO_MEMORY;
         offsets[row + 1] = (int64_t)arena.size;
     }
     Py_END_ALLOW_THREADS
@@ -620,6 +623,12 @@ done:
     columns_release(columns, columns_n);
     release(&out);
     return result;
+}
+
+/* attributes(columns, n, offsets) -> bytes: the attribute section of each row; also the value of a struct. */
+static PyObject *kernel_attributes(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    return bytes_of_rows(args, columns_take, put_attributes);
 }
 
 /* elements(column, n, offsets) -> bytes: each value as a list holds it: tag, length, value, or one zero byte for null. */
@@ -806,7 +815,7 @@ static int put_pieces(Arena *out, const Column *pieces, Py_ssize_t pieces_n, Py_
 {
     for (Py_ssize_t i = 0; i < pieces_n; i++)
         if (!put_piece(out, &pieces[i], row))
-            return NO_MEMORY;
+            return 0;
     return 1;
 }
 
@@ -829,29 +838,7 @@ static int pieces_take(PyObject *given, Py_ssize_t n, Column **pieces, Py_ssize_
 /* joined(pieces, n, offsets) -> bytes: the pieces of each row, one after the other. */
 static PyObject *kernel_joined(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *given, *target, *result = NULL;
-    Py_ssize_t n, pieces_n = 0;
-    Column *pieces = NULL;
-    Arena arena = {0};
-    Py_buffer out = {0};
-    if (!PyArg_ParseTuple(args, "O!nO", &PyTuple_Type, &given, &n, &target))
-        return NULL;
-    if (!pieces_take(given, n, &pieces, &pieces_n) || !writable(target, (n + 1) * 8, &out))
-        goto done;
-    int64_t *offsets = out.buf;
-    int rc = 1;
-    Py_BEGIN_ALLOW_THREADS
-    offsets[0] = 0;
-    for (Py_ssize_t row = 0; row < n && rc == 1; row++) {
-        rc = put_pieces(&arena, pieces, pieces_n, row);
-        offsets[row + 1] = (int64_t)arena.size;
-    }
-    Py_END_ALLOW_THREADS
-    result = finish_bytes(rc, &arena);
-done:
-    columns_release(pieces, pieces_n);
-    release(&out);
-    return result;
+    return bytes_of_rows(args, pieces_take, put_pieces);
 }
 
 /* hashed(pieces, n, out, size): the BLAKE2b hash of each row's joined pieces in `size` bytes, 16 or 32. */
@@ -878,7 +865,7 @@ static PyObject *kernel_hashed(PyObject *Py_UNUSED(module), PyObject *args)
         Message messages[TOGETHER];
         arena.size = 0;
         for (Py_ssize_t i = 0; i < rows && rc == 1; i++) {
-            rc = put_pieces(&arena, pieces, pieces_n, row + i);
+            rc = put_pieces(&arena, pieces, pieces_n, row + i) ? 1 : NO_MEMORY;
             ends[i] = arena.size;
         }
         if (rc != 1)
