@@ -79,22 +79,16 @@ def shown(target: str, as_json: bool) -> int:
 
 
 @contract.command("infer")
-@click.argument("source", metavar="SOURCE")
-@click.option("--layer", metavar="NAME", help="The layer, where the source has several.")
-@click.option("--crs", metavar="CRS", help="The CRS, such as EPSG:28992, asserted where the file states none.")
-@click.option("--key", metavar="COLUMN[,COLUMN]", help="The key; by default the best candidate is found in the data.")
-@click.option("--previous", metavar="OLD", help="An older delivery: shows which columns are volatile, and whether keys come back.")
-@click.option("--owner", metavar="MAIL", help="Who answers for the product.")
+@options.drafted
 @click.option("--out", metavar="FILE", help="Write the contract to a new file, in place of standard output.")
 @options.as_json
-def inferred(source: str, layer: str | None, crs: str | None, key: str | None, previous: str | None, owner: str | None, out: str | None,
+def inferred(source: str, layer: str | None, crs: str | None, key: list[str], previous: str | None, owner: str | None, out: str | None,
              as_json: bool) -> int:
     """Draft a contract from the header and the rows of a delivery; guesses are marked `# confirm`.
 
     What a person should know stands on standard error. `merestone init` writes a publication file too.
     """
-    names = [each.strip() for each in key.split(",")] if key is not None else []
-    made = draft(source, layer=layer, crs=crs, key=names, previous=previous, owner=owner)
+    made = draft(source, layer=layer, crs=crs, key=key, previous=previous, owner=owner)
     for each in made.notes:
         edge.note(f"note: {visible(each)}")
     if out is not None:

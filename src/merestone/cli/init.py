@@ -14,23 +14,17 @@ from merestone.run.init import init as draft
 
 
 @click.command()
-@click.argument("source", metavar="SOURCE")
-@click.option("--layer", metavar="NAME", help="The layer, where the source has several.")
-@click.option("--crs", metavar="CRS", help="The CRS, such as EPSG:28992, asserted where the file states none.")
-@click.option("--key", metavar="COLUMN[,COLUMN]", help="The key; by default the best candidate is found in the data.")
-@click.option("--previous", metavar="OLD", help="An older delivery: shows which columns are volatile, and whether keys come back.")
-@click.option("--owner", metavar="MAIL", help="Who answers for the product.")
+@options.drafted
 @click.option("--out", metavar="DIR", help="The folder of the drafts; by default the current one.")
 @options.as_json
 def init(
-    source: str, layer: str | None, crs: str | None, key: str | None, previous: str | None, owner: str | None, out: str | None, as_json: bool
+    source: str, layer: str | None, crs: str | None, key: list[str], previous: str | None, owner: str | None, out: str | None, as_json: bool
 ) -> int:
     """Draft a contract and a publication file from a delivery.
 
     Guesses are marked `# confirm` in the drafts; `merestone contract lint` counts them. Both publish at once.
     """
-    names = [each.strip() for each in key.split(",")] if key is not None else []
-    drafts = draft(source, layer=layer, crs=crs, key=names, previous=previous, owner=owner, out=out)
+    drafts = draft(source, layer=layer, crs=crs, key=key, previous=previous, owner=owner, out=out)
     value = {"status": "done", "contract": str(drafts.contract), "publication": str(drafts.publication), "notes": list(drafts.notes),
              "next": drafts.next}
     drafted = [f"drafted {edge.as_typed(str(drafts.contract))}", f"        {edge.as_typed(str(drafts.publication))}"]

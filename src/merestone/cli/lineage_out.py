@@ -129,9 +129,12 @@ def _write(path: str, text: str) -> None:
         Path(place).write_text(text, encoding="utf-8", newline="\n")
 
 
+_run = click.option("--run", "run_id", metavar="ID", help="A run, refused ones too; by default the one that made the version.")
+
+
 @click.command()
 @options.dataset
-@click.option("--run", "run_id", metavar="ID", help="A run, refused ones too; by default the one that made the version.")
+@_run
 @click.option("--out", metavar="FILE", help="Write the events to this file, one a line; by default they are printed.")
 @options.as_json
 def openlineage(dataset: str, run_id: str | None, out: str | None, as_json: bool) -> int:
@@ -143,7 +146,7 @@ def openlineage(dataset: str, run_id: str | None, out: str | None, as_json: bool
 
 @click.command()
 @options.dataset
-@click.option("--run", "run_id", metavar="ID", help="A run, refused ones too; by default the one that made the version.")
+@_run
 @click.option("--out", metavar="FILE", help="Write the document to this file; by default it is printed.")
 @options.as_json
 def prov(dataset: str, run_id: str | None, out: str | None, as_json: bool) -> int:

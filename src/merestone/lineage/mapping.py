@@ -173,7 +173,7 @@ def _fitted(name: str, value: Any, rule: Rule) -> Any:
 
 
 def identity_text(value: Any, name: str = "feature_id") -> str:
-    r"""A feature's id as lineage writes it: NFC, control characters as \uXXXX; an integer by its digits."""
+    r"""A feature's id as lineage writes it: NFC, a control character as an escape such as \u000a; an integer by its digits."""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):

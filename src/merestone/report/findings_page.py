@@ -1,22 +1,20 @@
 """The page of `check --html`: the findings of a delivery as a list and a map, self-contained and without network.
 
-Not here: finding anything (`gate`), reading the delivery (`run.check`), the map of a change (`map`).
+Not here: finding anything (`gate`), reading the delivery (`run.check`), the map of a change (`map`), the file's frame (`page`).
 
-The look and the drawing are in findings.html and findings.js beside this module; values of the delivery travel as JSON and are set as text.
+The look and the drawing are in findings.html and findings.js beside this module.
 """
 
 from __future__ import annotations
 
-import html
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import shapely
 
+from merestone.report.page import self_contained
 from merestone.report.result import CheckResult
 from merestone.report.text import plural
 
@@ -64,16 +62,7 @@ def page(result: CheckResult, places: Sequence[Place], *, crs: str, geographic: 
         "findings": [each.to_json() | {"features": []} for each in result.findings],
         "places": [[each.finding, each.id, each.row, each.x, each.y, each.observed, outline] for each, outline in zip(shown, shapes, strict=True)],
     }
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    room = files("merestone.report")
-    head, mark, tail = (room.joinpath("findings.html").read_text(encoding="utf-8")
-                        .replace("@@SCRIPT@@", room.joinpath("findings.js").read_text(encoding="utf-8"))
-                        .partition("@@DATA@@"))
-    if not mark:
-        raise ValueError("findings.html has no place for the data")
-    return head.replace("@@TITLE@@", html.escape(f"{result.delivery}: check")) + text + tail
+    return self_contained("findings", f"{result.delivery}: check", data)
 
 
 def _choose(places: Sequence[Place], findings: int) -> list[Place]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from merestone.report.run_facts import StepFacts
 from merestone.report.xml_text import Element, document
 
 GMD, MDB = "gmd", "mdb"
@@ -43,23 +44,13 @@ NAMESPACES = {
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessStep:
-    """One stage and operation of the run.
+class ProcessStep(StepFacts):
+    """A step with what ISO records tell beyond its counts.
 
     `reasons` are (outcome, text, events), most frequent first; `procedure` says how it was done, `parameters` with what settings, both ""
-    where there is nothing to say; times are aware.
+    where there is nothing to say.
     """
 
-    stage: str
-    event_type: str
-    source_crs: str
-    target_crs: str
-    passed: int
-    warned: int
-    rejected: int
-    first: datetime
-    last: datetime
-    tools: tuple[str, ...] = ()
     reasons: tuple[tuple[str, str, int], ...] = ()
     procedure: str = ""
     parameters: str = ""

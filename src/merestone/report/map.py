@@ -1,23 +1,21 @@
 """The page of `changes --html`: a change between two versions as one self-contained map that needs no network.
 
-Not here: reading versions and feeds (`dataset`), writing the file (`cli`). The look and the drawing are in map.html and map.js beside
-this module; values of features travel as JSON data and are set as text, so that no value can become markup.
+Not here: reading versions and feeds (`dataset`), the file's frame (`page`), writing it (`cli`). The look and the drawing are in map.html
+and map.js beside this module.
 """
 
 from __future__ import annotations
 
-import html
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import shapely
 
+from merestone.report.page import self_contained
 from merestone.report.result import CLASSES, Counts
 from merestone.report.text import plural
 
@@ -105,18 +103,7 @@ def page(change: ChangeMap) -> str:
         ],
         "context": [shapes.encoded(each) for each in shapes.context],
     }
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    room = files("merestone.report")
-    title = f"{change.name}: {change.before} to {change.after}"
-    # The script goes in before the data: a value of a feature must never be taken for a placeholder.
-    head, data_mark, tail = (room.joinpath("map.html").read_text(encoding="utf-8")
-                             .replace("@@SCRIPT@@", room.joinpath("map.js").read_text(encoding="utf-8"))
-                             .partition("@@DATA@@"))
-    if not data_mark:
-        raise ValueError("map.html has no place for the data")
-    return head.replace("@@TITLE@@", html.escape(title)) + text + tail
+    return self_contained("map", f"{change.name}: {change.before} to {change.after}", data)
 
 
 def _choose(features: Sequence[MapFeature]) -> list[MapFeature]:

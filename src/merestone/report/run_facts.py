@@ -1,6 +1,6 @@
-"""What other catalogues of lineage want to know of a run: the facts that OpenLineage and PROV tell in their own ways.
+"""What other catalogues of lineage want to know of a run: the facts that OpenLineage, PROV and ISO 19115 tell in their own ways.
 
-Not here: those ways (`openlineage`, `prov`), gathering the facts (`run.facts`).
+Not here: those ways (`openlineage`, `prov`, `iso19115`), gathering the facts (`run.facts`, `run.iso`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _SPACE = UUID("4f3d8b1e-9a67-5c1d-8a52-6f0f3d0c7e21")
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """One stage and operation, with its counts."""
+    """One stage and operation: its events, when they were (aware), and the software that acted."""
 
     stage: str
     event_type: str
@@ -25,7 +25,7 @@ class StepFacts:
     rejected: int
     first: datetime
     last: datetime
-    tools: tuple[str, ...]
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,7 +293,7 @@ def ordinate(value: float) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Text from a delivery, safe on a terminal: control characters are written \xXX or \uXXXX."""
+    r"""Text from a delivery, safe on a terminal: what cannot be seen is written as an escape such as \x0a or \u2028."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else (f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}") for char in text)

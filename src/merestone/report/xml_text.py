@@ -25,7 +25,7 @@ class Element:
 
 
 def fit(text: str) -> str:
-    r"""Text that any XML can carry: what it cannot carry is written \uXXXX."""
+    r"""Text that any XML can carry: what it cannot carry is written as an escape such as \u0001."""
     return _UNFIT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
