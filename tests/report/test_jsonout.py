@@ -17,11 +17,13 @@ FINDING_JSON = {"surface": "crs", "field": "geometry", "rule": "crs_missing", "s
 
 def test_publish_has_exactly_the_published_names():
     out = jsonout.publish(PublishResult("p", "refused", 4, 10, 11, "r1", Counts(1, 2, 3, 4, 5, 6, 7, 8), 9, 1, 1, 2, 3, 4,
-                                        "guard", "7c1e-a90b", (FINDING,), file="p.yaml", seconds=3.0))
+                                        "guard", "7c1e-a90b", (FINDING,), file="p.yaml", seconds=3.0,
+                                        rows_written=12, partitions_touched=5, partitions=6))
     assert out == {
         "status": "refused", "refused_by": "guard", "version": 4, "features": 10, "delivered": 11,
         "delta": {"added": 1, "changed": 2, "removed": 3, "moved": 4, "reversed": 5, "rekeyed": 6, "suppressed": 7, "reprocessed": 8},
-        "unchanged": 9, "rejected": 1, "held": 1, "files_written": 2, "files_carried": 3, "bytes_written": 4, "run_id": "r1",
+        "unchanged": 9, "rejected": 1, "held": 1, "files_written": 2, "files_carried": 3, "bytes_written": 4,
+        "rows_written": 12, "partitions_touched": 5, "partitions": 6, "run_id": "r1",
         "confirm": "7c1e-a90b", "findings": [FINDING_JSON],
     }
 
