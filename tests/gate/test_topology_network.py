@@ -112,7 +112,7 @@ def test_a_line_that_runs_over_itself_is_told():
 
 def test_the_length_that_is_shared_is_measured():
     found = check_network(canonical([*RING, line([(0, 0), (0.5, 0), (2, 2)])]), 2, near=0.0).duplicates
-    assert found.length.tolist() == [50]
+    assert found.size.tolist() == [50]
 
 
 _lines = st.lists(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=4), min_size=1, max_size=5)

@@ -21,7 +21,8 @@ from merestone.contract.document import Contract
 from merestone.gate.findings import NAMED, listed
 from merestone.gate.topology_edges import box_tree
 from merestone.gate.topology_network import check_network
-from merestone.gate.topology_planar import Pairs, boundary_changes, check_planar
+from merestone.gate.topology_pairs import Pairs
+from merestone.gate.topology_planar import boundary_changes, check_planar
 from merestone.gate.topology_solid import check_solids
 from merestone.geometry import kernel
 from merestone.outcome import SAMPLES, Finding, Sample
@@ -244,7 +245,7 @@ def _planar(wkb: Any, rules: Rules, absent: Floats | None) -> list[Breach]:
     overlaps, gaps, mismatches = (_placed(each, rules) for each in (found.overlaps, found.gaps, found.mismatches))
     if absent is not None and len(absent) and len(gaps):
         here = shapely.points(gaps.x, gaps.y)
-        gaps = _some_pairs(gaps, ~np.isin(np.arange(len(here)), shapely.STRtree(shapely.box(*absent.T)).query(here)[0]))
+        gaps = gaps.some(np.setdiff1d(np.arange(len(gaps)), shapely.STRtree(shapely.box(*absent.T)).query(here)[0]))
     shared, open_ground = _areas(overlaps, rules), _areas(gaps, rules)
     length = _lengths(mismatches.size, mismatches.y, rules)
     return [
@@ -261,10 +262,6 @@ def _placed(pairs: Pairs, rules: Rules) -> Pairs:
     order = np.argsort(-pairs.size, kind="stable")
     scale = 10.0**rules.precision
     return Pairs(pairs.one[order], pairs.other[order], pairs.x[order] / scale, pairs.y[order] / scale, pairs.size[order], pairs.width[order])
-
-
-def _some_pairs(pairs: Pairs, at: npt.NDArray[Any]) -> Pairs:
-    return Pairs(pairs.one[at], pairs.other[at], pairs.x[at], pairs.y[at], pairs.size[at], pairs.width[at])
 
 
 def _areas(pairs: Pairs, rules: Rules) -> Callable[[int], str]:
@@ -304,7 +301,7 @@ def _network(wkb: Any, rules: Rules) -> list[Breach]:
     scale = 10.0**rules.precision
     loose, ends, twice = found.dangles, found.unconnected, found.duplicates
     away = _lengths(ends.distance, ends.y / scale, rules)
-    shared = _lengths(twice.length, twice.y / scale, rules)
+    shared = _lengths(twice.size, twice.y / scale, rules)
     return [
         Breach("dangle", loose.row, np.full(len(loose), -1), loose.x / scale, loose.y / scale, lambda _, one, __: f"{one} ends at no other line"),
         Breach("unconnected_end", ends.row, ends.other, ends.x / scale, ends.y / scale,

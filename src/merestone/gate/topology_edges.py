@@ -210,7 +210,7 @@ def numbered(*columns: Ints) -> tuple[Ints, int]:
 
 
 def near_pairs(edges: Edges, reach: float = 0.0) -> Iterator[tuple[Ints, Ints]]:
-    """Pairs of edges of different features whose boxes, grown by `reach` grid units, meet: indices one < other, in pieces.
+    """Pairs of edges of different rings or lines whose boxes, grown by `reach` grid units, meet: indices one < other, in pieces.
 
     Edges that follow each other are looked up as one box, so that neither many small features nor a long border costs a square.
     """
@@ -229,14 +229,14 @@ def near_pairs(edges: Edges, reach: float = 0.0) -> Iterator[tuple[Ints, Ints]]:
     top_x, top_y = np.maximum.reduceat(east, first), np.maximum.reduceat(north, first)
     boxes = diagonals(low_x, low_y, top_x, top_y)
     tree = shapely.STRtree(boxes)
-    owner = edges.owner[first]
+    line = edges.line[first]
     step = 1 << 17
     for start in range(0, len(first), step):
         here = slice(start, start + step)
         asked = boxes[here] if reach == 0 else diagonals(low_x[here] - reach, low_y[here] - reach, top_x[here] + reach, top_y[here] + reach)
         one, other = tree.query(asked)
         one = one + start
-        keep = (one < other) & (owner[one] != owner[other])
+        keep = (one < other) & (line[one] != line[other])
         one, other = one[keep], other[keep]
         for a, b in _expanded(one, other, first, size):
             close = (west[a] <= east[b] + reach) & (west[b] <= east[a] + reach) & (south[a] <= north[b] + reach) & (south[b] <= north[a] + reach)

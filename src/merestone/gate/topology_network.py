@@ -16,6 +16,7 @@ import pyarrow as pa
 import shapely
 
 from merestone.gate.topology_edges import Edges, Floats, Ints, edges_of, grouped, near_pairs, numbered, shapes_on_grid, turn
+from merestone.gate.topology_pairs import Pairs
 from merestone.geometry import kernel
 
 
@@ -34,26 +35,12 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubles:
-    """Stretches that two features share: rows, a position in grid units, and the shared length."""
-
-    one: Ints
-    other: Ints
-    x: Floats
-    y: Floats
-    length: Floats
-
-    def __len__(self) -> int:
-        return len(self.one)
-
-
-@dataclass(frozen=True, slots=True)
 class Network:
-    """What is wrong with a network."""
+    """What is wrong with a network; sizes of duplicates are shared lengths."""
 
     dangles: Ends
     unconnected: Ends
-    duplicates: Doubles
+    duplicates: Pairs
 
 
 def check_network(wkb: Any, precision: int, *, near: float, dead_ends: bool = False, tolerance: float = 0.0) -> Network:
@@ -134,9 +121,9 @@ def _nearest(wkb: Any, precision: int, edges: Edges, edge: Ints, ahead: npt.NDAr
     return Ends(row, x.astype(float), y.astype(float), other, distance)
 
 
-def _doubles(edges: Edges) -> Doubles:
+def _doubles(edges: Edges) -> Pairs:
     """Pairs of features that have a stretch in common, whatever their directions; a feature with itself where it runs over itself."""
-    parts: list[tuple[npt.NDArray[Any], ...]] = []
+    parts: list[Pairs] = []
     ahead = edges.forward
     lines = (np.where(ahead, edges.x0, edges.x1), np.where(ahead, edges.y0, edges.y1),
              np.where(ahead, edges.x1, edges.x0), np.where(ahead, edges.y1, edges.y0))
@@ -154,10 +141,10 @@ def _doubles(edges: Edges) -> Doubles:
         p, q = edges.take(one), edges.take(other)
         flat = (turn(p.x0, p.y0, p.x1, p.y1, q.x0, q.y0) == 0) & (turn(p.x0, p.y0, p.x1, p.y1, q.x1, q.y1) == 0)
         parts.append(_overlapping(edges, lines, one[flat], other[flat]))
-    return _merged(parts)
+    return Pairs.joined(parts).per_pair()
 
 
-def _overlapping(edges: Edges, lines: tuple[Ints, Ints, Ints, Ints], one: Ints, other: Ints) -> tuple[npt.NDArray[Any], ...]:
+def _overlapping(edges: Edges, lines: tuple[Ints, Ints, Ints, Ints], one: Ints, other: Ints) -> Pairs:
     """The stretches that edges on one line have in common, but for equal edges. `lines`: the lesser and the greater end of every edge."""
     # Along a line the order is that of x, and of y where x says nothing.
     upright = edges.x0[one] == edges.x1[one]
@@ -174,20 +161,7 @@ def _overlapping(edges: Edges, lines: tuple[Ints, Ints, Ints, Ints], one: Ints, 
     return _stretches(edges, one, other, *low, *high)
 
 
-def _merged(parts: list[tuple[npt.NDArray[Any], ...]]) -> Doubles:
-    """Stretches merged by pair of features, at the middle of the longest."""
-    if not parts:
-        none, numbers = np.zeros(0, np.int64), np.zeros(0)
-        return Doubles(none, none, numbers, numbers, numbers)
-    one, other, x, y, length = (np.concatenate(each) for each in zip(*parts, strict=True))
-    order = np.lexsort((-length, other, one))
-    one, other, x, y, length = one[order], other[order], x[order], y[order], length[order]
-    begins = np.flatnonzero(np.concatenate((np.ones(min(len(one), 1), np.bool_), (one[1:] != one[:-1]) | (other[1:] != other[:-1]))))
-    total = np.add.reduceat(length, begins) if len(begins) else length
-    return Doubles(one[begins], other[begins], x[begins], y[begins], total)
-
-
-def _stretches(edges: Edges, one: Ints, other: Ints, x0: Ints, y0: Ints, x1: Ints, y1: Ints) -> tuple[npt.NDArray[Any], ...]:
+def _stretches(edges: Edges, one: Ints, other: Ints, x0: Ints, y0: Ints, x1: Ints, y1: Ints) -> Pairs:
     a, b = edges.owner[one], edges.owner[other]
     length = np.hypot((x1 - x0).astype(float), (y1 - y0).astype(float))
-    return np.minimum(a, b), np.maximum(a, b), (x0 + x1) / 2, (y0 + y1) / 2, length
+    return Pairs(np.minimum(a, b), np.maximum(a, b), (x0 + x1) / 2, (y0 + y1) / 2, length, np.zeros(len(length)))
