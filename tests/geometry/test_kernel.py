@@ -73,6 +73,29 @@ def test_encode_and_canonical_follow_the_reference(values, grid, shape):
     assert flags.tolist() == [each[1] for each in wanted]
 
 
+FAR = 4 * 10**12  # whole steps of a grid, with which neither int64 nor doubles hold the products of an area
+
+
+@st.composite
+def rings_across_the_grid(draw):
+    """Wide ones, and thin ones: along one direction, whole steps of area off it, which is far less than a double holds of the products."""
+    if draw(st.booleans()):
+        return draw(st.lists(st.tuples(st.integers(-FAR, FAR), st.integers(-FAR, FAR)), min_size=3, max_size=6))
+    east, north = draw(st.tuples(st.integers(10**6, 2 * 10**6), st.integers(10**6, 2 * 10**6)).filter(lambda each: math.gcd(*each) == 1))
+    y = pow(east, -1, north)
+    x = (east * y - 1) // north  # one step of area beside the direction
+    places = draw(st.lists(st.tuples(st.integers(-FAR // 2**21, FAR // 2**21), st.integers(-2, 2)), min_size=3, max_size=6))
+    return [(along * east + beside * x, along * north + beside * y) for along, beside in places]
+
+
+@settings(max_examples=EXAMPLES * 5, deadline=None)
+@given(st.lists(rings_across_the_grid(), min_size=1, max_size=5))
+def test_the_direction_of_a_ring_is_that_of_its_exact_area(rings):
+    values = [to_bytes((3, False, False, [[*ring, ring[0]]])) for ring in rings]
+    rules = rules_of(Grid(0), Shape())
+    assert kernel.encode(column(values), Grid(0), Shape()).to_pylist() == [reference.geometry_section(value, rules)[1:] for value in values]
+
+
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(st.none() | wkb(), max_size=6), grids, shapes)
 def test_the_canonical_form_is_its_own_and_has_the_same_digest(values, grid, shape):

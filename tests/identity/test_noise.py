@@ -227,7 +227,8 @@ def plots(noise, n):
 
 def through(path, frame):
     """The digests, by key, of what the line's reader of the format brings."""
-    save(frame.to_dict("records"), path, **({"driver": "GeoJSONSeq"} if path.suffix == ".geojsonl" else {}))
+    # By default the writer takes 7 decimals, and then a last digit after four zeros for an error of rounding: -126.7000009 becomes -126.7.
+    save(frame.to_dict("records"), path, **({"driver": "GeoJSONSeq", "coordinate_precision": 12} if path.suffix == ".geojsonl" else {}))
     source = open_source(SourceSpec(str(path)))
     read = pa.Table.from_batches(list(source.batches()))
     found = fingerprint_table(read, "id", geometry_column=source.delivery.geometry.name, grid=1e-7, attributes=["name", "rank", "share"])

@@ -381,7 +381,7 @@ def _collapsed(runs: _Runs, positions_in: int) -> Mask:
 
 
 def _signs(runs: _Runs, *, whole: bool) -> tuple[Ints, Mask]:
-    """The sign of each run's exact area where int64 can hold it, and which need larger numbers. Off the grid there is no area."""
+    """The sign of each run's exact area where int64 can hold it or doubles leave no doubt, and which need larger numbers; 0 off the grid."""
     first, run = runs.first, runs.run
     x, y = runs.q[:2]
     held = np.ones(len(first), np.bool_) if whole else np.logical_and.reduceat(on_grid(x) & on_grid(y), first)
@@ -394,8 +394,23 @@ def _signs(runs: _Runs, *, whole: bool) -> tuple[Ints, Mask]:
     next_x[:-1], next_y[:-1] = x[1:], y[1:]
     last = first + runs.size - 1
     next_x[last], next_y[last] = x[first], y[first]
-    twice = np.add.reduceat(x * next_y - next_x * y, first)
-    return np.sign(twice), held & ~small
+    sign = np.sign(np.add.reduceat(x * next_y - next_x * y, first))
+    large = held & ~small
+    if large.any():
+        sign[large] = _clear_signs(runs.some(large))
+    return sign, large & (sign == 0)
+
+
+def _clear_signs(runs: _Runs) -> Ints:
+    """The sign of each run's area where doubles tell it in spite of their rounding; 0 where they do not."""
+    following = np.arange(len(runs.run)) + 1
+    following[runs.first + runs.size - 1] = runs.first
+    x, y = ((each - each[runs.first[runs.run]]).astype(np.float64) for each in runs.q[:2])
+    one, other = x * y[following], x[following] * y
+    twice = np.add.reduceat(one - other, runs.first)
+    # A product is off by 3 roundings (2^-53 each) of itself, the difference by one more, the sum by one for each term; this is twice that.
+    doubt = (runs.size + 8) * 2.0**-52 * np.add.reduceat(np.abs(one) + np.abs(other), runs.first)
+    return np.where(np.abs(twice) > doubt, np.sign(twice), 0).astype(np.int64)
 
 
 def _starts(runs: _Runs) -> tuple[Ints, Mask]:
