@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from estate import Estate
 from iso_schemas import Schemas
+
+# No test is about a time: on a machine that others use too, any example may take long.
+settings.register_profile("merestone", deadline=None, suppress_health_check=[*settings.default.suppress_health_check, HealthCheck.too_slow])
+settings.load_profile("merestone")
 
 
 @pytest.fixture

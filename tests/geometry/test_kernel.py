@@ -406,6 +406,24 @@ def test_noise_is_within_and_an_edit_is_not():
     assert fine.tolist() == [False]
 
 
+@pytest.mark.parametrize("size", [180.0, 5.7e6])
+def test_a_limit_has_room_for_the_rounding_of_doubles(size):
+    """An ordinate at the limit itself is within, whatever side its double lies on; a few units in the last place further it is not."""
+    noise = np.random.default_rng(5)
+    published = np.round(noise.uniform(size / 2, size, 1000), 3)
+    limit = 0.001 / 2 + 0.001 / 1000
+
+    def near(delivered):
+        pair = (pa.array(shapely.to_wkb(shapely.points(each, each)), pa.binary()) for each in (delivered, published))
+        return kernel.within(*pair, limit)
+
+    for sign in (1, -1):
+        at = published + sign * limit
+        assert (np.abs(at - published) > limit).any()
+        assert near(at).all()
+        assert not near(at + sign * 8 * np.spacing(published)).any()
+
+
 def test_one_to_one_needs_an_augmenting_path():
     # Taken greedily, (0.5 0) would take the place that (0 0) alone can have.
     delivered, published = lines("MULTIPOINT ((0.45 0), (0 0))"), lines("MULTIPOINT ((0.2 0), (0.9 0))")

@@ -97,8 +97,8 @@ def test_types_tell_keys_apart_and_dialects_do_not():
 
 
 def test_leading_zeros_case_and_long_numbers_survive():
-    given = pa.table({"k": ["007", "7", "a", "A", " a"]})
-    assert len(set(key.key_bytes(given, ["k"])[0].to_pylist())) == 5
+    given = pa.table({"k": ["007", "7", "a", "A", " a", "a ", "a  ", "a\t", "a\u00a0", "\uff41"]})
+    assert len(set(key.key_bytes(given, ["k"])[0].to_pylist())) == 10
     long = pa.table({"k": [9007199254740992, 9007199254740993]})
     assert key.feature_ids(long, ["k"]).to_pylist() == ["9007199254740992", "9007199254740993"]
 

@@ -23,25 +23,26 @@ NAMED_TWINS = 1_000  # keys whose texts are compared; the finding names a few an
 
 
 def late_findings(
-    spool: Spool, row: npt.NDArray[np.int32], blanks: list[int], added: npt.NDArray[np.bool_], published: Iterable[Any], key_name: str
+    spool: Spool, row: npt.NDArray[np.int32], blanks: npt.NDArray[np.bool_], added: npt.NDArray[np.bool_], published: Iterable[Any], key_name: str
 ) -> list[Finding]:
     """The warnings.
 
     Args:
         spool: the candidates of pass 1, with their key bytes.
         row: int32 (n,), the delivered row of each candidate.
-        blanks: candidates whose attributes differ from the published ones only in blanks at the end of text.
+        blanks: bool (n,), candidates whose attributes differ from the published ones only in blanks at the end of text.
         added: bool (n,), candidates whose key is new.
         published: the canonical keys of the last version, binary arrays; read only where a key is new. Nothing where no two keys can look alike.
         key_name: what the key is called.
     """
     out: list[Finding] = []
-    if blanks:
-        at = np.array(sorted(blanks)[:SAMPLES])
+    padded = np.flatnonzero(blanks)
+    if len(padded):
+        at = padded[:SAMPLES]
         names = keys.ids_of(key_bytes(spool, at)).to_pylist()
         out.append(Finding(
             "semantics", "", "blanks", "warning", "an edit that can be seen",
-            f"{listed(names[:5], len(blanks))} differ{'s' if len(blanks) == 1 else ''} only in blanks at the end", len(blanks),
+            f"{listed(names[:5], len(padded))} differ{'s' if len(padded) == 1 else ''} only in blanks at the end", len(padded),
             tuple(Sample(name, int(number)) for name, number in zip(names, row[at], strict=True)),
             remedy="formats such as DBF lose trailing blanks; have the producer trim the text, or keep one format",
         ))

@@ -236,20 +236,20 @@ def _miscast(candidates: Candidates, here: slice) -> list[RowFaults]:
 class Settled:
     """The classes of all candidates and the rows that will be written.
 
-    codes: int16 (n,). reversed, attributes, geometry: bool (n,). move: float64 (n,), where geometry is true. fields: attribute names, each
-    with candidate rows in which it changed. ready: one spool a bucket, of stored rows with their key bytes and partition code; bucket_of:
-    int32, partition code to bucket. blanks: candidate rows that differ only in blanks at the end of text. column_changes: attribute to count.
+    codes: int16 (n,). reversed, attributes, geometry: bool (n,). blanks: bool (n,), differs only in blanks at the end of text. move: float64
+    (n,), where geometry is true. fields: attribute names, each with candidate rows in which it changed. ready: one spool a bucket, of stored
+    rows with their key bytes and partition code; bucket_of: int32, partition code to bucket. column_changes: attribute to count.
     """
 
     codes: npt.NDArray[np.int16]
     reversed: npt.NDArray[np.bool_]
     attributes: npt.NDArray[np.bool_]
     geometry: npt.NDArray[np.bool_]
+    blanks: npt.NDArray[np.bool_]
     move: npt.NDArray[np.float64]
     fields: list[tuple[str, npt.NDArray[np.int64]]] = field(default_factory=list)
     ready: list[Spool] = field(default_factory=list)
     bucket_of: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
-    blanks: list[int] = field(default_factory=list)
     column_changes: dict[str, int] = field(default_factory=dict)
     sample: list[tuple[Any, Any]] = field(default_factory=list)
 
@@ -275,7 +275,7 @@ def settle(
     if prepared.rewritten:
         codes[np.isin(codes, (classes.UNCHANGED, classes.REFRESHED))] = classes.REPROCESSED
     n = len(codes)
-    out = Settled(codes, np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool), np.zeros(n))
+    out = Settled(codes, np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool), np.zeros(n))
     by_name: dict[str, list[DataFile]] = {}
     for file in files:
         by_name.setdefault(file.partition, []).append(file)
@@ -361,7 +361,7 @@ def _note(
     out.attributes[noted] = found.attributes[~quiet]
     out.geometry[noted] = found.geometry[~quiet]
     out.move[noted] = found.move[~quiet]
-    out.blanks.extend(rows[found.blanks & ~quiet].tolist())
+    out.blanks[noted] = found.blanks[~quiet]
     for name, differs in found.fields:
         mine = rows[differs & ~quiet]
         if len(mine):
