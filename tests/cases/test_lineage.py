@@ -9,6 +9,9 @@ import pyarrow.compute as pc
 import pytest
 
 from estate import Estate
+from merestone.audit.completeness import check_runs
+from merestone.audit.ingest import ingest
+from merestone.audit.iso import record_of_run, record_of_version
 from merestone.errors import SourceError
 from merestone.lineage.deduplication import deduplicate
 from merestone.lineage.hygiene import check_partitions
@@ -19,9 +22,6 @@ from merestone.report.iso19115 import ENCODINGS, render
 from merestone.report.iso19115_extend import extend
 from merestone.report.iso19115_lint import lint, read_record
 from merestone.run import environment
-from merestone.run.completeness import check_runs
-from merestone.run.ingest import ingest
-from merestone.run.iso import record_of_run, record_of_version
 from merestone.storage.local import LocalStore
 from report.test_iso19115 import RECORD, texts
 

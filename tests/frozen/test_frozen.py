@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import merestone
+from merestone.audit.verify import verify
 from merestone.dataset.feed import changes
 from merestone.lineage.verdict import conformance_summary
 from merestone.run.line import Options, publish
 from merestone.run.publication_reader import read_publication, with_source
-from merestone.run.verify import verify
 from merestone.storage.open import open_store
 
 HERE = Path(__file__).parent / "v1"

@@ -6,9 +6,9 @@ import geopandas
 import shapely
 
 import merestone
+from merestone.audit.verify import verify
 from merestone.run.line import Options, publish
 from merestone.run.publication_reader import read_publication, with_source
-from merestone.run.verify import verify
 from merestone.storage.open import open_store
 
 POINTS = """\

@@ -17,13 +17,13 @@ import time
 import traceback
 from pathlib import Path
 
+from merestone.audit.verify import verify
 from merestone.dataset.current import current
 from merestone.dataset.record import read_records
 from merestone.dataset.version import Dataset
 from merestone.publish.records import intents
 from merestone.run.line import Options, publish
 from merestone.run.publication_reader import read_publication, with_source
-from merestone.run.verify import verify
 from merestone.storage import local
 from merestone.storage.open import open_store
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from merestone.audit.verify import verify as prove
 from merestone.cli import edge, options, words
 from merestone.dataset import log as logs
 from merestone.dataset import views
@@ -20,7 +21,6 @@ from merestone.dataset.version import Version
 from merestone.errors import EXIT_DONE, CorruptError
 from merestone.run import browse, extract
 from merestone.run.goback import go_back
-from merestone.run.verify import verify as prove
 
 PREVIEW = 10
 """How many features a terminal shows."""

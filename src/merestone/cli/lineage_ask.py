@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from merestone.audit import completeness, event_file, questions
 from merestone.cli import edge, lineage_words, options
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, CorruptError, UsageError
 from merestone.lineage import reading
@@ -19,7 +20,7 @@ from merestone.lineage.event import EVENT_TYPES, OUTCOMES
 from merestone.lineage.run_manifest import sealed_runs
 from merestone.lineage.select import Conditions, select
 from merestone.report import scorecard as cards
-from merestone.run import browse, completeness, environment, event_file, questions
+from merestone.run import browse, environment
 from merestone.run.extract import written_whole
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -1,6 +1,6 @@
 """The commands `lineage iso19115 | openlineage | prov | prove | evidence`: lineage for others.
 
-Not here: the formats (`report`), where the facts come from (`run.iso`).
+Not here: the formats (`report`), where the facts come from (`audit.iso`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from merestone.audit import evidence_file, facts, iso
 from merestone.cli import edge, lineage_words, options
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, InternalError, SourceError, UsageError
 from merestone.report import iso19115
@@ -18,7 +19,6 @@ from merestone.report import openlineage as ol
 from merestone.report import prov as w3c
 from merestone.report.iso19115_extend import encoding_of, extend
 from merestone.report.iso19115_lint import lint, read_record
-from merestone.run import evidence_file, facts, iso
 from merestone.run.extract import written_whole
 
 

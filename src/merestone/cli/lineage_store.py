@@ -1,6 +1,6 @@
 """The commands `lineage ingest | retain`: what changes an event store.
 
-Not here: how they do it (`run.ingest`, `run.retain`).
+Not here: how they do it (`audit.ingest`, `audit.retain`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from dataclasses import asdict
 
 import click
 
+from merestone.audit import ingest as ingesting
+from merestone.audit import retain as retaining
 from merestone.cli import edge, lineage_words, options
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, UsageError
-from merestone.run import ingest as ingesting
-from merestone.run import retain as retaining
 
 
 @click.command()

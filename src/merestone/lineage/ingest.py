@@ -1,6 +1,6 @@
 """Events and rejection logs of other tools, read in batches: each line or row becomes an event or a quarantined row, and none is lost.
 
-Not here: the mapping of a log (`mapping`), sealing (`store`), the command (`run.ingest`).
+Not here: the mapping of a log (`mapping`), sealing (`store`), the command (`audit.ingest`).
 
 Batches are judged in columns. A row that a column check doubts, and no other, is judged anew by `LineageEvent`, whose word counts: the
 column checks may doubt too much, never too little.

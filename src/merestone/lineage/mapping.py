@@ -1,6 +1,6 @@
 """How a rejection log of another tool reads as lineage: a versioned mapping from the members of its lines to the fields of an event.
 
-Not here: reading the lines (`ingest`), the YAML file (`run.ingest` reads it).
+Not here: reading the lines (`ingest`), the YAML file (`audit.ingest` reads it).
 
     mapping_version: 1
     plan: [crs_normalize, validate]        # the stages of that tool, in order; may be left out

@@ -1,6 +1,6 @@
 """How long lineage is kept: which `run_date=` prefixes have outlived the window, which are held, and what is carried on before they go.
 
-Not here: which features are live (`run.retain`), what stays (`tombstone`), how readers find it (`run_manifest`).
+Not here: which features are live (`audit.retain`), what stays (`tombstone`), how readers find it (`run_manifest`).
 
 The order makes every break harmless: rows of live features are sealed into a baseline, then the tombstone stands in the place of the parts,
 then the objects that were listed are deleted. A baseline that no tombstone names does not count; objects that a tombstone left are deleted

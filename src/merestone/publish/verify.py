@@ -1,6 +1,6 @@
 """Proof that a published dataset is whole: pointer, chain of manifests, and every object of every version, byte by byte.
 
-Not here: mending (nothing is changed), exit codes (`cli`), lineage (`lineage.proof`; `run.verify` joins the two).
+Not here: mending (nothing is changed), exit codes (`cli`), lineage (`lineage.proof`; `audit.verify` joins the two).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The lineage of a dataset version, or of one run, as an ISO 19115 record: ISO 19139 (gmd) and ISO 19115-3 (mdb).
 
-Not here: where the facts come from (`run.iso`), checks beyond the schemas (`iso19115_lint`). Nothing is read from a clock: the same facts
+Not here: where the facts come from (`audit.iso`), checks beyond the schemas (`iso19115_lint`). Nothing is read from a clock: the same facts
 give the same bytes.
 
 The statement carries the counts and the run's root, because it is the only lineage text that many catalogues keep.

@@ -1,6 +1,6 @@
 """What other catalogues of lineage want to know of a run: the facts that OpenLineage, PROV and ISO 19115 tell in their own ways.
 
-Not here: those ways (`openlineage`, `prov`, `iso19115`), gathering the facts (`run.facts`, `run.iso`).
+Not here: those ways (`openlineage`, `prov`, `iso19115`), gathering the facts (`audit.facts`, `audit.iso`).
 """
 
 from __future__ import annotations

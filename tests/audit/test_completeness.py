@@ -9,11 +9,11 @@ from shapely import Point
 
 from cli.products import FIELDS, rows
 from estate import save
+from merestone.audit import completeness
+from merestone.audit.completeness import check_runs, check_version
 from merestone.lineage.reading import read_run
 from merestone.lineage.run_manifest import read_manifest, runs_of
 from merestone.lineage.store import RunWriter
-from merestone.run import completeness
-from merestone.run.completeness import check_runs, check_version
 from merestone.run.goback import go_back
 
 NOW = datetime(2100, 1, 1, tzinfo=UTC)

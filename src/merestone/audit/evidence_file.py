@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
+from merestone.audit.iso import record_of_version
 from merestone.dataset.current import chain, current, manifest_name
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.record import record_names
@@ -25,7 +26,6 @@ from merestone.lineage.store import ROOT, RUNS
 from merestone.lineage.tombstone import Expired, expired_runs
 from merestone.report.iso19115 import ENCODINGS, render
 from merestone.run import browse
-from merestone.run.iso import record_of_version
 from merestone.storage.port import Store
 
 FORMAT = 1

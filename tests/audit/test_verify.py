@@ -9,7 +9,7 @@ import pytest
 
 from cli.products import FIELDS, rows
 from estate import Estate, save
-from merestone.run.verify import verify
+from merestone.audit.verify import verify
 
 
 @pytest.fixture(scope="module")

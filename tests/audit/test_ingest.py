@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from merestone.audit.completeness import check_runs
+from merestone.audit.ingest import ingest
 from merestone.errors import SourceError, StoreError, UsageError
 from merestone.lineage.hygiene import check_partitions
 from merestone.lineage.proof import verify_runs
@@ -16,8 +18,6 @@ from merestone.lineage.run_manifest import attempts_of, runs_of
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.verdict import conformance_summary
 from merestone.run import environment
-from merestone.run.completeness import check_runs
-from merestone.run.ingest import ingest
 from merestone.storage.local import LocalStore
 
 MAPPING = """
@@ -187,8 +187,8 @@ def test_a_log_is_taken_in_anew_through_another_mapping_and_its_quarantine_is_ke
 
 
 def test_memory_is_shared_by_the_runs_of_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("merestone.run.ingest.PART_ROWS", 40)
-    monkeypatch.setattr("merestone.run.ingest._LEAST_ROWS", 2)
+    monkeypatch.setattr("merestone.audit.ingest.PART_ROWS", 40)
+    monkeypatch.setattr("merestone.audit.ingest._LEAST_ROWS", 2)
     monkeypatch.setattr("merestone.lineage.ingest.BATCH_ROWS", 10)
     path = lines(tmp_path, *(event(number, run_id=f"r{number % 4}") for number in range(80)))
     found = ingest(str(tmp_path / "store"), path)

@@ -10,10 +10,10 @@ import pytest
 
 from cli.products import FIELDS, rows
 from estate import save
+from merestone.audit.evidence_file import evidence, proof_of, verifier
 from merestone.errors import CorruptError, UsageError
 from merestone.lineage.schema import SCHEMA
 from merestone.report.iso19115_lint import lint, read_record
-from merestone.run.evidence_file import evidence, proof_of, verifier
 from merestone.run.goback import go_back
 
 

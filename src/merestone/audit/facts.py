@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
+from merestone.audit import questions
 from merestone.dataset.current import current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.record import read_records
@@ -18,7 +19,7 @@ from merestone.lineage.run_manifest import attempts_of
 from merestone.lineage.store import ROOT
 from merestone.lineage.verdict import verdict
 from merestone.report.run_facts import RunFacts, StepFacts
-from merestone.run import browse, questions
+from merestone.run import browse
 
 
 def facts_of(text: str, run_id: str | None) -> RunFacts:

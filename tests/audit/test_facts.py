@@ -7,9 +7,9 @@ import pytest
 
 from cli.products import FIELDS, rows
 from estate import save
+from merestone.audit.facts import facts_of
 from merestone.lineage.verdict import conformance_summary
 from merestone.report import openlineage, prov
-from merestone.run.facts import facts_of
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,17 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+from audit.test_iso import counted, stored
 from cli.products import FIELDS, rows
 from estate import Estate, save
+from merestone.audit import retain as retaining
+from merestone.audit.completeness import check_version
+from merestone.audit.evidence_file import evidence, proof_of, verifier
+from merestone.audit.ingest import ingest
+from merestone.audit.iso import record_of_run
+from merestone.audit.questions import runs, scores
+from merestone.audit.retain import hold, release, retain
+from merestone.audit.verify import verify
 from merestone.errors import ConflictError, CorruptError, StoreError, UsageError
 from merestone.lineage.reading import history
 from merestone.lineage.retention import cutoff, hold_of, read_holds
@@ -21,18 +30,9 @@ from merestone.lineage.verdict import conformance_summary, run_summary
 from merestone.report.iso19115 import ENCODINGS, render
 from merestone.report.iso19115_lint import lint, read_record
 from merestone.run import environment
-from merestone.run import retain as retaining
 from merestone.run.browse import lineage_summary, why
-from merestone.run.completeness import check_version
-from merestone.run.evidence_file import evidence, proof_of, verifier
 from merestone.run.goback import go_back
-from merestone.run.ingest import ingest
-from merestone.run.iso import record_of_run
-from merestone.run.questions import runs, scores
-from merestone.run.retain import hold, release, retain
-from merestone.run.verify import verify
 from merestone.storage.local import LocalStore
-from run.test_iso import counted, stored
 
 NIGHTS = [datetime(2020, 1, day, 3, tzinfo=UTC) for day in (1, 2, 3)] + [datetime(2026, 1, 1, 3, tzinfo=UTC)]
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -272,7 +272,7 @@ def test_altered_lineage_does_not_expire(nights):
 def test_a_publish_meanwhile_stops_it(nights, monkeypatch):
     planned = retain(str(nights.url), **FIRST, confirm=None)
     heads = iter([1, 2])
-    monkeypatch.setattr("merestone.run.retain.current", lambda _: next(heads))
+    monkeypatch.setattr("merestone.audit.retain.current", lambda _: next(heads))
     with pytest.raises(ConflictError, match="nothing expired"):
         retain(str(nights.url), **FIRST, confirm=planned.confirm)
     assert len(prefixes(nights)) == 4

@@ -10,6 +10,7 @@ from shapely import Point
 
 from cli.products import FIELDS, rows
 from estate import geoparquet, save
+from merestone.audit.iso import record_of_run, record_of_version
 from merestone.errors import UsageError
 from merestone.lineage.collector import LineageCollector
 from merestone.lineage.deduplication import deduplicate
@@ -20,7 +21,6 @@ from merestone.lineage.verdict import conformance_summary
 from merestone.report.iso19115 import ENCODINGS, render
 from merestone.report.iso19115_lint import lint, read_record
 from merestone.run.goback import go_back
-from merestone.run.iso import record_of_run, record_of_version
 from merestone.storage.local import LocalStore
 from report.test_iso19115 import texts
 

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.audit.completeness import MADE, log_of, made_by
 from merestone.dataset.current import current
 from merestone.dataset.index import load_table
 from merestone.dataset.version import Dataset
@@ -27,7 +28,6 @@ from merestone.lineage.retention import Hold, Prefix
 from merestone.lineage.store import ROOT
 from merestone.lineage.tombstone import TOMBSTONES
 from merestone.run import browse, environment
-from merestone.run.completeness import MADE, log_of, made_by
 from merestone.storage.port import Store
 
 
