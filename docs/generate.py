@@ -66,7 +66,7 @@ JSON_NAMES = {
     "lineage prov": ("run_id", "version", "document", "out"),
     "lineage prove": ("format", "dataset", "version", "feature_id", "run_id", "attempt", "root", "run_manifest", "run_manifest_sha256", "proofs",
                       "out"),
-    "lineage evidence": ("name", "version", "run_id", "root", "manifest_sha256", "files", "out"),
+    "lineage evidence": ("name", "version", "run_id", "root", "manifest_sha256", "evidence_sha256", "files", "out"),
     "lineage validate-schema": ("status", "faults"),
     "lineage check-partitions": ("status", "problems"),
 }

@@ -40,7 +40,7 @@ def test_the_script_is_short_and_needs_hashes_alone():
     lines = verifier().splitlines()
     assert len(lines) < 100
     needs = {line.split()[1] for line in lines if line.startswith(("import ", "from "))}
-    assert needs == {"__future__", "hashlib", "json", "struct", "sys", "itertools", "pathlib"}
+    assert needs == {"__future__", "hashlib", "json", "struct", "sys", "pathlib"}
     assert all(f'"{each.name}"' in verifier() for each in SCHEMA.fields)
 
 
@@ -163,6 +163,68 @@ def test_a_forged_run_manifest_is_named(unpacked, nights):
     place.write_text(json.dumps(doc))
     relist(folder)
     assert "its root is not the root over its parts" in verify(folder, folder).stderr
+
+
+def flipped(folder, name):
+    data = bytearray((folder / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / name).write_bytes(data)
+
+
+def swapped_runs(folder, names):
+    one, other = (folder / each for each in names)
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
+
+
+TAMPERED = {
+    "a flipped byte": (lambda folder, runs: flipped(folder, runs[1]), "is altered"),
+    "a dropped run": (lambda folder, runs: (folder / runs[0]).unlink(), "missing"),
+    "a file beside": (lambda folder, _: (folder / "iso" / "better.xml").write_text("<a/>"), "not in the list"),
+    "a dropped list": (lambda folder, _: (folder / "evidence.json").unlink(), "not in the list"),
+}
+FORGED = {  # by somebody who mends evidence.json too
+    "an edited count that keeps the size": (lambda folder, runs: (folder / runs[1]).write_bytes(
+        (folder / runs[1]).read_bytes().replace(b'"attempt": 1', b'"attempt": 2', 1)), "is another one"),
+    "runs in another order": (swapped_runs, "is another one"),
+    "a dropped part": (lambda folder, runs: (folder / runs[1]).write_text(json.dumps(
+        {**json.loads((folder / runs[1]).read_text()), "parts": []})), "its root is not the root over its parts"),
+    "a replaced manifest": (lambda folder, _: shutil.copy(folder / "manifests/v000001.json", folder / "manifests/v000002.json"), "chain of manifests"),
+    "a softer contract": (lambda folder, _: (folder / "contract.json").write_bytes(
+        (folder / "contract.json").read_bytes().replace(b"point", b"lines", 1)), "contract.json is not that"),
+    "other roots": (lambda folder, _: (folder / "roots.json").write_text('{"runs": []}'), "roots.json tells other roots"),
+}
+
+
+@pytest.mark.parametrize("what", [*TAMPERED, *FORGED])
+def test_every_kind_of_tampering_is_named_by_the_script(unpacked, nights, what):
+    folder, _ = unpacked
+    change, said = {**TAMPERED, **FORGED}[what]
+    change(folder, [f"runs/lineage/{nights.manifest(version).run_id}-1.json" for version in (1, 2)])
+    if what in FORGED:
+        relist(folder)
+    ended = verify(folder, folder)
+    assert (ended.returncode, said in ended.stderr) == (1, True), ended.stderr
+
+
+def test_a_dropped_first_version_breaks_the_chain(unpacked):
+    folder, _ = unpacked
+    (folder / "manifests/v000001.json").unlink()
+    doc = json.loads((folder / "evidence.json").read_text())
+    del doc["files"]["manifests/v000001.json"]
+    (folder / "evidence.json").write_text(json.dumps(doc))
+    assert "broken before version 2" in verify(folder, folder).stderr
+
+
+def test_the_checksum_of_the_list_answers_for_every_file(unpacked):
+    folder, told = unpacked
+    assert verify(folder, folder, told["evidence_sha256"]).returncode == 0
+    place = folder / "conformance.json"
+    place.write_bytes(place.read_bytes().replace(b'"rejected": ', b'"rejected":  ', 1))
+    relist(folder)
+    assert verify(folder, folder).returncode == 0  # a verdict is counted from events that are not in the file ...
+    assert "evidence.json is" in verify(folder, folder, told["evidence_sha256"]).stderr  # ... so somebody has to have kept this checksum
 
 
 def test_behind_a_rollback_the_evidence_is_that_of_the_content(estate, tmp_path):

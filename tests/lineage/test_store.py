@@ -27,7 +27,7 @@ from merestone.lineage.event import LineageEvent, make_sequence
 from merestone.lineage.proof import verify_runs
 from merestone.lineage.reading import read_run
 from merestone.lineage.run_manifest import attempts_of, sealed_runs
-from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
+from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
 from merestone.lineage.store import RunWriter
 from merestone.lineage.verdict import conformance_summary
 from merestone.outcome import PASS, REJECT, Steps
@@ -81,7 +81,7 @@ def test_a_sealed_run(store, scratch):
     writer.write(batch("r1", ["c"], number=1))
     sealed = writer.seal(store, **SEAL, previous={"root": "00"}, about={"dataset": "parcels"})
     part = "run_date=2026-03-03/run_id=r1/target_crs=EPSG%3A4326/part-1-ab12-00000.parquet"
-    assert files(store) == ["_lineage/_runs/r1-1.json", f"_lineage/{part}"]
+    assert files(store) == ["_lineage/_runs/r1-1.json", f"_lineage/_schemas/{SCHEMA.version}.yaml", f"_lineage/{part}"]
     assert os.listdir(scratch) == []  # noqa: PTH208 - scratch is a str
     manifest = store.get("_lineage/_runs/r1-1.json")
     doc = json.loads(manifest)

@@ -44,7 +44,8 @@ Evidence for version {version} of {name}, run {run}.
   verify_lineage.py        checks all of this with nothing but hashes; read it first, it is short
 
 Verify: unpack, then `python verify_lineage.py . {checksum}`
-The sha256 above is that of the newest manifest; compare it with one that you were given at the time.
+The sha256 above is that of the newest manifest; compare it with one that you were given at the time. It answers for contract, manifests, runs
+and roots. For the ISO records and the verdict too, give the script the sha256 of evidence.json instead, where you were given that.
 """
 
 
@@ -98,7 +99,7 @@ def evidence(text: str, place: str) -> dict[str, Any]:
         place: the file to write.
 
     Returns:
-        `name`, `version`, `run_id`, `root`, `manifest_sha256`, `files`.
+        `name`, `version`, `run_id`, `root`, `manifest_sha256`, `evidence_sha256` (of the list of all files), `files`.
 
     Raises:
         UsageError: no such version.
@@ -118,7 +119,8 @@ def evidence(text: str, place: str) -> dict[str, Any]:
     return {
         "name": manifest.name, "version": manifest.version, "run_id": manifest.run_id,
         "root": manifest.lineage["root"] if manifest.lineage else None,
-        "manifest_sha256": checksums[f"manifests/v{manifest.version:06d}.json"], "files": len(contents),
+        "manifest_sha256": checksums[f"manifests/v{manifest.version:06d}.json"],
+        "evidence_sha256": hashlib.sha256(contents["evidence.json"]).hexdigest(), "files": len(contents),
     }
 
 

@@ -38,7 +38,8 @@ def evidence(value: dict[str, Any]) -> str:
     """An evidence file that was written."""
     return "\n".join([
         f"{value['out']}: evidence for {value['name']} v{value['version']}, {plural(value['files'], 'file')}",
-        f"  next       unpack it, then: python verify_lineage.py . {value['manifest_sha256']}",
+        f"  keep       {value['evidence_sha256']}, the sha256 of its evidence.json, in another place",
+        f"  next       unpack it, then: python verify_lineage.py . {value['evidence_sha256']}",
     ])
 
 

@@ -202,10 +202,17 @@ def _texts(column: Any) -> Any:
 
 
 def conform(table: Any, names: Sequence[str] | None = None) -> Any:
-    """A table of an older or newer minor version of the schema in the compiled one (or its `names`)."""
+    """A table of an older or newer minor version of the schema in the compiled one (or its `names`).
+
+    Raises:
+        ValueError: a required field holds nulls, or a value does not fit its type.
+    """
     fields = [LINEAGE_ARROW_SCHEMA.field(each) for each in (LINEAGE_ARROW_SCHEMA.names if names is None else names)]
     arrays = [pc.cast(table.column(each.name), each.type) if each.name in table.column_names else pa.nulls(table.num_rows, each.type)
               for each in fields]
+    for each, array in zip(fields, arrays, strict=True):
+        if array.null_count and not each.nullable:
+            raise ValueError(f"it lacks {each.name} in {array.null_count} rows")
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=LINEAGE_ARROW_SCHEMA.metadata))
 
 

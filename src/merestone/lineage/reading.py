@@ -19,7 +19,7 @@ from merestone.lineage import columns
 from merestone.lineage.deduplication import SEVERITY, deduplicate
 from merestone.lineage.event import IDENTITY, make_event_id
 from merestone.lineage.run_manifest import RunManifest, attempts_of, runs_of, sealed_runs
-from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
+from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA, file_problems
 from merestone.lineage.store import ROOT, Part, below
 from merestone.storage.port import Store
 
@@ -30,16 +30,17 @@ def read_part(store: Store, part: Part, root: str = ROOT, *, names: Sequence[str
     """The rows of a part (pyarrow.Table in the compiled schema, or its `names`). Optional fields that the file does not have yet are null.
 
     Raises:
-        CorruptError: the part is missing, cannot be read, or has another number of rows than the run manifest says.
+        CorruptError: the part is missing, cannot be read, is of a schema that conflicts with the compiled one, lacks what is required, or
+            has another number of rows than the run manifest says.
     """
     wanted = LINEAGE_ARROW_SCHEMA.names if names is None else list(names)
     with _reader(store, part, root) as reader:
-        table = reader.read(columns=[each for each in wanted if each in reader.schema_arrow.names])
+        table = columns.conform(reader.read(columns=[each for each in wanted if each in reader.schema_arrow.names]), wanted)
     if table.num_rows != part.rows:
         path = below(root, part.path)
         raise CorruptError(f"{path} has {table.num_rows} rows; its run manifest says {part.rows}", field=path,
                            hint="restore the file from a backup")
-    return columns.conform(table, wanted)
+    return table
 
 
 def read_run(store: Store, run_id: str, root: str = ROOT, *, attempt: int | None = None, names: Sequence[str] | None = None) -> Any:
@@ -201,10 +202,15 @@ def _reader(store: Store, part: Part, root: str, *, coded: Sequence[str] = ()) -
     path = below(root, part.path)
     try:
         with store.open(path) as file:
-            yield pq.ParquetFile(file, read_dictionary=coded)
+            reader = pq.ParquetFile(file)
+            there = reader.schema_arrow
+            if problems := file_problems(there):
+                raise CorruptError(f"{path} holds no events as this version of Merestone reads them: {'; '.join(problems)}", field=path,
+                                   hint="use the Merestone version that wrote it, or restore the file from a backup")
+            yield pq.ParquetFile(file, metadata=reader.metadata, read_dictionary=[each for each in coded if each in there.names]) if coded else reader
     except FileNotFoundError as fault:
         raise CorruptError(f"{path} is missing: a sealed run lists it", field=path, hint="restore the file from a backup") from fault
-    except (pa.ArrowException, OSError) as fault:
+    except (pa.ArrowException, OSError, ValueError) as fault:
         raise CorruptError(f"{path} cannot be read: {fault}", field=path, hint="restore the file from a backup") from fault
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from io import StringIO
 from typing import Any
@@ -145,6 +145,28 @@ def validate_schema(text: str) -> list[str]:
 def is_readable(version: str) -> bool:
     """Whether events of that schema version mean what the compiled schema says: any version of its major, since minors only add."""
     return _VERSION.fullmatch(version) is not None and _triple(version)[0] == _triple(SCHEMA.version)[0]
+
+
+def is_newer(version: str) -> bool:
+    """Whether events of a readable version may hold fields that the compiled schema does not know."""
+    return _triple(version)[:2] > _triple(SCHEMA.version)[:2]
+
+
+def file_problems(found: Any) -> list[str]:
+    """Why events under the Arrow schema of a file do not mean what the compiled schema says; empty where they do.
+
+    The file's version and the compiled one have to follow each other by the rules of evolution, in whichever order they came. Whether a
+    required field holds nulls is for the rows to say.
+    """
+    version = (found.metadata or {}).get(VERSION_KEY, b"").decode(errors="replace")
+    if not is_readable(version):
+        return [f"it is of lineage schema {version or 'unknown'}; this version of Merestone reads {SCHEMA.version} and the versions of its major number"]
+    names = {kind: name for name, kind in ARROW_TYPES.items()}
+    known = {each.name: each.required for each in SCHEMA.fields}
+    told = LineageSchema(version, SCHEMA.partition_keys, tuple(
+        LineageField(each.name, names.get(each.type, str(each.type)), known.get(each.name, not each.nullable)) for each in found))
+    ours = replace(SCHEMA, fields=tuple(replace(each, enum=()) for each in SCHEMA.fields))  # Arrow does not tell values
+    return check_evolution(ours, told) if _triple(version) > _triple(SCHEMA.version) else check_evolution(told, ours)
 
 
 def check_evolution(old: LineageSchema, new: LineageSchema) -> list[str]:

@@ -6,6 +6,7 @@ Below the store's root, `_lineage` in a dataset:
 
     run_date=2026-03-03/run_id=r1/target_crs=EPSG%3A4326/part-1-5f0c-00000.parquet     events, sorted by feature_id and sequence
     _runs/r1-1.json                                                                   the run manifest: written last, it seals the run
+    _schemas/1.3.0.yaml                                                               by which the events were written
 
 Names are create-only. A part that no run manifest lists does not exist for readers, so a killed run leaves nothing that could be taken for
 evidence, and its next attempt writes under other names.
@@ -32,6 +33,7 @@ import pyarrow.parquet as pq
 from merestone.errors import ConflictError
 from merestone.lineage import columns, merkle
 from merestone.lineage.event import MAX_ATTEMPT, check_identity
+from merestone.lineage.recorded_schema import record_schema
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
 from merestone.storage.port import Store
 
@@ -171,8 +173,10 @@ class RunWriter:
 
         Raises:
             ConflictError: this attempt of the run is sealed already.
+            CorruptError: the store was written by a schema that conflicts with the one that runs (`recorded_schema`).
             StoreError: the store cannot be written.
         """
+        record_schema(store, root)
         self._flush()
         folder = f"run_date={run_date.isoformat()}/run_id={quote(self.run_id, safe='')}"
         parts = []

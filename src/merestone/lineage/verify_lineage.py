@@ -3,8 +3,8 @@
     python verify_lineage.py PROOF.json [TRUSTED_ROOT]      the events in the proof are part of the run with that Merkle root
     python verify_lineage.py FOLDER [TRUSTED_SHA256]        an unpacked evidence file is whole and hangs together
 
-TRUSTED_ROOT or TRUSTED_SHA256 (of the newest manifest) is what you know from elsewhere: a mail, a notary, a printed page.
-The rules stand in docs/spec/lineage.md. Exit code 0: verified; 1: not.
+TRUSTED_ROOT or TRUSTED_SHA256 is what you know from elsewhere: a mail, a notary, a printed page. The sha256 of the newest manifest answers for
+contract, manifests, runs and roots; that of evidence.json for every file, ISO records and verdicts too. Exit code 0: verified; 1: not.
 """
 
 # ruff: noqa: T201 - a script that people run and read
@@ -15,7 +15,6 @@ import hashlib
 import json
 import struct
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 FIELDS = ["event_id", "run_id", "sequence", "event_time_utc", "stage", "event_type", "feature_id", "source_crs", "target_crs", "outcome",
@@ -69,27 +68,29 @@ def verify_proof(path: Path, trusted: str | None) -> None:
 
 
 def verify_folder(folder: Path, trusted: str | None) -> None:
-    """Checksums of all files, the chain of manifests, and each run manifest with its roots."""
-    listed = json.loads((folder / "evidence.json").read_bytes())
-    for name, checksum in listed["files"].items():
-        check(hashlib.sha256((folder / name).read_bytes()).hexdigest() == checksum, f"{name} is altered")
-    manifests = [(folder / name).read_bytes() for name in sorted(listed["files"]) if name.startswith("manifests/")]
-    check(manifests, "there is no manifest")
-    newest = hashlib.sha256(manifests[-1]).hexdigest()
-    check(newest == (trusted or newest), f"the newest manifest is {newest}")
-    for older, newer in pairwise(manifests):
-        check(json.loads(newer)["parent_sha256"] == hashlib.sha256(older).hexdigest(), "the chain of manifests is broken")
-    runs = [each for each in listed["files"] if each.startswith("runs/lineage/")]
-    for name in runs:
-        run = json.loads((folder / name).read_bytes())
+    """Checksums of all files, the chains of manifests and of runs with their roots, and the contract that they name."""
+    files = {each.relative_to(folder).as_posix(): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    whole, listed = sums.pop("evidence.json", ""), json.loads(files.get("evidence.json", b'{"files": {}}'))["files"]
+    for name in sorted(sums.keys() | listed.keys()):
+        check(sums.get(name) == listed.get(name), f"{name} is altered, missing or not in the list")
+    names = sorted(name for name in listed if name.startswith("manifests/"))
+    check(names and trusted in (None, sums[names[-1]], whole), f"the newest manifest is {sums[names[-1]] if names else 'none'}, evidence.json is {whole}")
+    manifests = [json.loads(files[name]) for name in names]
+    for older, newer in zip([None, *map(sums.get, names)], manifests, strict=False):
+        check(newer["parent_sha256"] == older, f"the chain of manifests is broken before version {newer['version']}")
+    check(json.loads(files["contract.json"]) == manifests[-1]["contract"], "contract.json is not that of the newest manifest")
+    runs = {name: json.loads(files[name]) for name in listed if name.startswith("runs/lineage/")}
+    for name, run in runs.items():
         roots = [digest(b"\x00" + bytes.fromhex(part["root"])) for part in run["parts"]]
         check(root_of(roots).hex() == run["root"], f"{name}: its root is not the root over its parts")
-    for doc in [json.loads(each) for each in manifests]:
-        if doc["lineage"]:
-            data = (folder / "runs/lineage" / doc["lineage"]["run_manifest"].rpartition("/")[2]).read_bytes()
-            check(hashlib.sha256(data).hexdigest() == doc["lineage"]["sha256"], f"the run of version {doc['version']} is another one")
-            check(json.loads(data)["root"] == doc["lineage"]["root"], f"the root of version {doc['version']} is another one")
-    print(f"VERIFIED: {len(listed['files'])} files, {len(manifests)} versions in a chain, {len(runs)} runs; newest manifest {newest}")
+    for who, lineage in [*((f"version {each['version']}", each["lineage"]) for each in manifests),
+                         *((f"{name}: the one before", each["previous"]) for name, each in runs.items())]:
+        name = "runs/lineage/" + lineage["run_manifest"].rpartition("/")[2] if lineage else ""
+        check(not lineage or sums.get(name) == lineage["sha256"], f"the run of {who} is another one")
+        check(not lineage or runs[name]["root"] == lineage["root"], f"the root of {who} is another one")
+    check({each["root"] for each in json.loads(files["roots.json"])["runs"]} == {each["root"] for each in runs.values()}, "roots.json tells other roots")
+    print(f"VERIFIED: {len(listed)} files, {len(manifests)} versions in a chain, {len(runs)} runs; newest manifest {sums[names[-1]]}, evidence.json {whole}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ from merestone.dataset.manifest import DataFile, ObjectRef
 from merestone.dataset.record import read_records
 from merestone.errors import InternalError, UsageError
 from merestone.lineage.collector import LineageCollector
-from merestone.lineage.store import RunWriter
+from merestone.lineage.recorded_schema import check_schema
+from merestone.lineage.store import ROOT, RunWriter
 from merestone.outcome import Steps
 from merestone.publish.commit import Attempt, begin
 from merestone.publish.records import write_up_abandoned
@@ -133,6 +134,7 @@ def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> Non
 
     Raises:
         UsageError: the run id was used for another delivery.
+        CorruptError: the event store was written by a schema that conflicts with the one that runs.
         StoreError: the store cannot be written.
     """
     if run.options.dry_run:
@@ -144,6 +146,7 @@ def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> Non
         _check_run_id(run, delivery)
     run.attempt = begin(run.store, run_id=run_id, nonce=run.nonce, name=run.publication.name, started_utc=environment.stamp(run.started),
                         parent=run.head, step=environment.fault_step())
+    check_schema(run.store, ROOT)  # before the work is done whose lineage could not be kept
     run.writer = RunWriter(run.folder, run_id, run.attempt.number, run.nonce)
 
 
