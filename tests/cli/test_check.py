@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import geopandas as gpd
+import pyarrow as pa
 import pytest
 import shapely
 
-from estate import save
+from estate import geoparquet, save
 from merestone.report.iso19115_lint import read_record
 
 FIELDS = ({"name": "pid", "type": "string", "nullable": False}, {"name": "use", "type": "string"})
@@ -103,3 +105,45 @@ def test_diagnose_stops_at_the_first_fault(plots, merestone):
     assert "not reached: semantics, idempotency, service" in ended.out
     ended = merestone("diagnose", plots.good, "--contract", plots.contract, "--json")
     assert (ended.code, ended.doc["status"], ended.doc["fault"]) == (0, "pass", None)
+
+
+# --- the age of the data ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sighted(estate, tmp_path):
+    """Points that were seen on 1 March 2026, under a promise that they are at most a day old."""
+    made = estate(({"name": "pid", "type": "string", "nullable": False}, {"name": "seen", "type": "timestamp"}),
+                  geometry_type="point", key=["pid"], freshness_from="seen", freshness_sla_minutes=1440)
+    made.settings["key"] = "pid"
+
+    def deliver(*seen):
+        path = geoparquet(tmp_path / "seen.parquet", {"pid": pa.array([f"p{n}" for n in range(len(seen))]), "seen": pa.array(seen, pa.timestamp("us", "UTC")),
+                                                      "geometry": [shapely.Point(5, 52 + n / 100) for n in range(len(seen))]})
+        made.write(path)
+        return made.folder / "product.yaml"
+
+    return deliver
+
+
+SEEN = datetime(2026, 3, 1, 6, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("now", "code"), [("2026-03-02T06:00:00Z", 0), ("2026-03-02T08:00:00+02:00", 0), ("2026-03-02T06:01:00Z", 1), ("2027-01-01T00:00:00Z", 1)])
+def test_the_age_of_the_data_is_judged_at_the_time_that_is_named(sighted, merestone, now, code):
+    ended = merestone("check", sighted(SEEN, None), "--now", now, "--json")
+    found = [(each["surface"], each["field"], each["rule"], each["severity"]) for each in ended.doc["findings"] if each["rule"] == "freshness"]
+    assert (ended.code, found) == (code, [("service", "seen", "freshness", "error")] * code)
+
+
+def test_data_that_hold_no_time_are_not_taken_for_fresh(sighted, merestone):
+    file = sighted(None, None)
+    for command in (["check", file, "--now", "2026-03-02T06:00:00Z", "--json"], ["publish", file, "--json"]):
+        ended = merestone(*command)
+        assert (ended.code, [each["observed"] for each in ended.doc["findings"] if each["rule"] == "freshness"]) == (1, ["no row holds a time"])
+
+
+@pytest.mark.parametrize("now", ["yesterday", "2026-03-02T06:00:00", "2026-03-02"])
+def test_a_time_without_a_zone_is_refused(sighted, merestone, now):
+    ended = merestone("check", sighted(SEEN), "--now", now, "--json")
+    assert (ended.code, ended.doc["error"]["field"]) == (2, "--now")

@@ -6,6 +6,7 @@ Not here: what is done with them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -63,6 +64,19 @@ def box(text: str | None) -> Box | None:
         return check_box([float(each) for each in text.split(",")])
     except ValueError:
         raise UsageError(f"--bbox {text} is no box", field="--bbox", hint="give xmin,ymin,xmax,ymax in the CRS of the dataset") from None
+
+
+def instant(name: str, text: str | None) -> datetime | None:
+    """The time in "2026-03-01T06:00:00Z". Raises UsageError where it is none, or says no zone."""
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise UsageError(f"{name} {text} is no time with a zone", field=name, hint="give it as 2026-03-01T06:00:00Z")
+    return time
 
 
 def later(name: str, instead: str = "") -> Callable[[Command], Command]:

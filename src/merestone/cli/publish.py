@@ -70,17 +70,19 @@ def publish(file: str, source: str | None, confirm: str | None, run_id: str | No
 @click.option("--html", metavar="FILE", help="Write a page with the findings and a map of their places; it needs no network.")
 @click.option("--junit", metavar="FILE", help="Write the result as JUnit XML.")
 @click.option("--sarif", metavar="FILE", help="Write the result as SARIF 2.1.0.")
+@click.option("--now", metavar="TIME", help="Judge the age of the data as at this time, such as 2026-03-01T06:00:00Z.")
 @click.option("--annotate", is_flag=True, help="Print the findings as annotations of GitHub Actions, on standard error.")
 @options.as_json
 def check(
     target: str, contract: str | None, layer: str | None, source: str | None, errors: str | None, html: str | None, junit: str | None,
-    sarif: str | None, annotate: bool, as_json: bool,
+    sarif: str | None, now: str | None, annotate: bool, as_json: bool,
 ) -> int:
     """Check a delivery against its contract; publish nothing.
 
     Either a DELIVERY with --contract, or a PUBLICATION file, whose source, key and column mapping then hold. Every row is checked.
     Exit 0 where it passes, 1 where it breaks the contract; a check that could not run is never a pass.
     """
+    at = options.instant("--now", now)
     if errors is not None:
         check_errors_path(errors)
     if contract is not None:
@@ -103,7 +105,8 @@ def check(
     named = contract or edge.as_typed(publication.contract)
     reports = {junit: ci.junit, sarif: lambda result: ci.sarif(result, version=__version__)}
     try:
-        result, page = checking.check(publication, delivery=delivery, contract=named, places=checking.Places(errors, page=html is not None))
+        result, page = checking.check(publication, delivery=delivery, contract=named, places=checking.Places(errors, page=html is not None),
+                                      now=at)
     except MerestoneError as fault:  # a build that reads a report has to see that there was no answer
         _write_reports(reports, CheckResult(delivery, named, "error", 0, errors=(fault.message,)))
         raise

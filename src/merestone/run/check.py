@@ -63,7 +63,8 @@ class Places:
     page: bool = False
 
 
-def check(publication: Publication, *, delivery: str, contract: str, places: Places = Places()) -> tuple[CheckResult, str | None]:
+def check(publication: Publication, *, delivery: str, contract: str, places: Places = Places(), now: datetime | None = None,
+          ) -> tuple[CheckResult, str | None]:
     """Judge a delivery as `publish` would, over every row, whatever is published.
 
     Args:
@@ -71,6 +72,7 @@ def check(publication: Publication, *, delivery: str, contract: str, places: Pla
         delivery: what to call the delivery.
         contract: what to call the contract.
         places: where the positions of the findings go.
+        now: the time that the age of the data is judged at, aware; None is the time of the check.
 
     Returns:
         The result, and the HTML page where it was asked for.
@@ -79,7 +81,6 @@ def check(publication: Publication, *, delivery: str, contract: str, places: Pla
         MerestoneError: the delivery could not be checked (it cannot be read, the contract is broken, a grid is missing).
     """
     clock = time.perf_counter()
-    started = environment.now()
     agreed = read_contract(publication.contract)
     if agreed.geometry_type == "raster":
         return _raster(publication, agreed, delivery, contract, clock, places)
@@ -94,7 +95,7 @@ def check(publication: Publication, *, delivery: str, contract: str, places: Pla
             received = receive(prepared, Known.nothing(), folder, workers=workers)
         except UnreadableValueError as fault:
             return _ended(publication, prepared, [*findings, fault.finding], delivery, contract, clock, places)
-        findings += [*received.findings, *_service(prepared, received, started)]
+        findings += [*received.findings, *_service(prepared, received, now or environment.now())]
         size = len(received.candidates)
         before = Before(np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.uint64), np.full(size, -1, np.int32))
         processed = process(prepared, received.candidates, before, folder, workers=workers, events=lambda *_: None)
@@ -142,9 +143,7 @@ def _raster(
 
 def _service(prepared: Prepared, received: Received, now: datetime) -> list[Finding]:
     """What is judged once all rows are seen: how fresh they are, and how their edges are meant."""
-    found = []
-    if received.newest is not None:
-        found.append(gate_delivery.freshness(prepared.contract, now, newest=received.newest))
+    found = [gate_delivery.freshness(prepared.contract, now, newest=received.newest) if received.rows else None]
     if prepared.delivered_edges is not None:
         found.append(gate_delivery.edges(prepared.contract, prepared.delivered_edges))
     return [each for each in found if each is not None]

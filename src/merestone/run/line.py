@@ -132,8 +132,8 @@ def _refusing(findings: list[Finding]) -> bool:
 
 def _service(run: Run) -> list[Finding]:
     """What is said of the delivery's age and of its edges."""
-    terms, newest = run.terms, run.delivery.newest
-    found = [gate_delivery.freshness(terms.contract, run.started, newest=newest) if newest is not None else None]
+    terms, delivery = run.terms, run.delivery
+    found = [gate_delivery.freshness(terms.contract, run.started, newest=delivery.newest) if delivery.rows else None]
     if terms.delivered_edges is not None:
         found.append(gate_delivery.edges(terms.contract, terms.delivered_edges, previous=run.head.manifest.domain["edges"] if run.head else None))
     return [each for each in found if each is not None]
