@@ -129,7 +129,7 @@ def sighted(estate, tmp_path):
 SEEN = datetime(2026, 3, 1, 6, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(("now", "code"), [("2026-03-02T06:00:00Z", 0), ("2026-03-02T08:00:00+02:00", 0), ("2026-03-02T06:01:00Z", 1), ("2027-01-01T00:00:00Z", 1)])
+@pytest.mark.parametrize(("now", "code"), [("2026-03-02T06:00:00Z", 0), ("2026-03-02T08:00:00+02:00", 0), ("2026-03-02T06:01:00Z", 1)])
 def test_the_age_of_the_data_is_judged_at_the_time_that_is_named(sighted, merestone, now, code):
     ended = merestone("check", sighted(SEEN, None), "--now", now, "--json")
     found = [(each["surface"], each["field"], each["rule"], each["severity"]) for each in ended.doc["findings"] if each["rule"] == "freshness"]

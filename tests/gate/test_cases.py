@@ -10,6 +10,8 @@ import pytest
 
 from contracts import contract
 from merestone.contract.document import Field, FieldType, GeometryClause, Semantics
+from merestone.contract.parse import parse
+from merestone.contract.yaml_reader import read_yaml
 from merestone.gate.delivery import TwinKeys, duplicate_keys, equal_groups, null_keys, text_hash, twin_keys
 from merestone.gate.feature import DEGREES, check_rows
 from merestone.gate.findings import FindingTally, rejected
@@ -123,3 +125,10 @@ def test_g07_across_the_antimeridian(file, severities, words):
     assert [each.severity for each in findings] == severities
     for each in words:
         assert each in said
+
+
+def test_d04_codes_that_look_like_other_values_are_text():
+    agreement = parse(read_yaml((CASES / "D04" / "quoted.yaml").read_bytes(), "quoted.yaml"))
+    findings, _ = judged("D04/payload.geojson", agreement)
+    assert findings == ()
+    assert len(keys_of("D04/payload.geojson")) == 3

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from urllib.parse import urlsplit
 
+import jsonschema
 import pytest
 
 from merestone.outcome import Finding, Sample
@@ -62,6 +64,49 @@ def test_sarif_has_a_result_for_each_finding():
     place, = run["results"][0]["relatedLocations"]
     assert (place["logicalLocations"][0]["name"], place["properties"]) == ("a", {"row": 3, "x": 10.5, "y": 20.25})
     assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "my%20data/parcels.gpkg"
+
+
+def closed(*required, **members):
+    return {"type": "object", "additionalProperties": False, "required": [*required], "properties": members}
+
+
+def listed(of, least=0, *, unique=False):
+    return {"type": "array", "minItems": least, "uniqueItems": unique, "items": of}
+
+
+# What the log is made of, by OASIS SARIF 2.1.0: sections 3.13 (log), 3.14 (run), 3.18 (tool), 3.20 (invocation), 3.27 (result), 3.49 (rule).
+TEXT, BAG = {"type": "string"}, {"type": "object"}
+MESSAGE, ARTIFACT = closed("text", text=TEXT), closed(uri=TEXT, index={"type": "integer", "minimum": -1})
+LOGICAL = closed("name", name=TEXT, kind={"enum": ["member", "element"]})
+LEVEL = {"enum": ["error", "warning"]}
+LOCATION = closed(id={"type": "integer", "minimum": -1}, message=MESSAGE, physicalLocation=closed(artifactLocation=ARTIFACT),
+                  logicalLocations=listed(LOGICAL, unique=True), properties=BAG)
+RULE = closed("id", "name", "shortDescription", "help", id=TEXT, name={"pattern": "^([A-Z][A-Za-z0-9]*)+$"}, shortDescription=MESSAGE, help=MESSAGE)
+RESULT = closed("ruleId", "ruleIndex", "level", "message", "locations", ruleId=TEXT, ruleIndex={"type": "integer", "minimum": 0}, level=LEVEL,
+                kind={"const": "fail"}, message=MESSAGE, locations=listed(LOCATION, 1), occurrenceCount={"type": "integer", "minimum": 1},
+                partialFingerprints={"type": "object", "additionalProperties": TEXT}, relatedLocations=listed(LOCATION, unique=True))
+RUN = closed("tool", "results", "invocations", tool=closed("driver", driver=closed("name", name=TEXT, semanticVersion=TEXT, rules=listed(RULE, unique=True))),
+             artifacts=listed(closed("location", location=ARTIFACT), unique=True), results=listed(RESULT), columnKind={"const": "unicodeCodePoints"},
+             invocations=listed(closed("executionSuccessful", executionSuccessful={"type": "boolean"},
+                                       toolExecutionNotifications=listed(closed("message", level=LEVEL, message=MESSAGE))), 1), properties=BAG)
+LOG = closed("version", "runs", **{"$schema": TEXT}, version={"const": "2.1.0"}, runs=listed(RUN, 1))
+
+
+@pytest.mark.parametrize("ended", [
+    result(), result(OVERLAP, BLANKS), result(OVERLAP, OVERLAP), result(replace(OVERLAP, field="", remedy="", count=0)),
+    result(replace(OVERLAP, features=(Sample(None, 3), Sample(None, 3)))), result(status="error", errors=("a", "b")),
+], ids=["none", "two", "twice", "bare", "rows", "error"])
+def test_sarif_holds_what_the_standard_knows_and_nothing_else(ended):
+    log = json.loads(ci.sarif(ended, version="0.1.0"))
+    jsonschema.validate(log, LOG)
+    (run,) = log["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert len({each["id"] for each in rules}) == len(rules)
+    for each in run["results"]:
+        assert rules[each["ruleIndex"]]["id"] == each["ruleId"]
+        place = each["locations"][0]["physicalLocation"]["artifactLocation"]
+        assert run["artifacts"][place["index"]]["location"]["uri"] == place["uri"]
+    assert all(urlsplit(each["location"]["uri"]).geturl().isascii() and " " not in each["location"]["uri"] for each in run["artifacts"])
 
 
 def test_two_findings_of_one_rule_share_it():
