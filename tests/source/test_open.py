@@ -249,6 +249,30 @@ def test_entities_that_would_fill_the_memory_are_refused_at_once(tmp_path):
             read(tmp_path / "a.gml")
 
 
+ZONING = """<gml:FeatureCollection gml:id="c" xmlns:gml="http://www.opengis.net/gml/3.2"
+  xmlns:cp="urn:x-inspire:specification:gmlas:CadastralParcels:3.0" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+  xsi:schemaLocation="urn:x-inspire:specification:gmlas:CadastralParcels:3.0 http://inspire.ec.europa.eu/schemas/cp/3.0/CadastralParcels.xsd">
+  <gml:featureMember><cp:CadastralZoning gml:id="z"><cp:label>a</cp:label>
+    <cp:geometry><gml:Polygon gml:id="p"><gml:exterior><gml:LinearRing><gml:posList>0 0 4 0 4 4 0 4 0 0</gml:posList></gml:LinearRing></gml:exterior>
+    </gml:Polygon></cp:geometry>
+    <cp:referencePoint><gml:Point gml:id="q"><gml:pos>1 2</gml:pos></gml:Point></cp:referencePoint>
+  </cp:CadastralZoning></gml:featureMember></gml:FeatureCollection>"""
+
+
+@pytest.mark.parametrize(("asked", "area", "other"), [(None, 16, "referencePoint"), ("geometry", 16, "referencePoint"), ("referencePoint", 0, "geometry")])
+def test_of_several_geometries_the_layer_s_own_is_the_first_and_any_can_be_named(tmp_path, asked, area, other):
+    (tmp_path / "zones.gml").write_text(ZONING)
+    source = open_source(SourceSpec(str(tmp_path / "zones.gml"), geometry=asked, crs="EPSG:32628"))
+    primary, others = source.delivery.geometry, source.delivery.other_geometries
+    assert primary is not None
+    assert (primary.crs, [(each.name, each.crs, each.asserted) for each in others]) == ("EPSG:32628", [(other, "EPSG:32628", True)])
+    (batch,) = source.batches()
+    assert shapely.from_wkb(batch.column(primary.name)[0].as_py()).area == area
+    assert shapely.from_wkb(batch.column(other)[0].as_py()).area == 16 - area
+    with pytest.raises(SourceError, match="geometry, referencePoint"):
+        open_source(SourceSpec(str(tmp_path / "zones.gml"), geometry="outline"))
+
+
 def test_a_stale_gfs_beside_a_gml_is_not_believed(tmp_path):
     path = write(tmp_path / "a.gml")
     path.with_suffix(".xsd").unlink()

@@ -268,7 +268,7 @@ def _facts(name: str, source_path: str, delivery: Delivery, inferred: Inferred, 
             notes.append(f"volatile: {each.name} differs for {volatile[each.name]:,} of {drift.compared:,} features, most columns do not")
         fields.append(FieldFacts(each.name, kind, nullable=not is_key, volatile=moves, note=note))
     for other in delivery.other_geometries:
-        code, _ = epsg_of(other, (math.nan,) * 4, delivery.path)
+        code = epsg if other.crs is None else epsg_of(other, (math.nan,) * 4, delivery.path)[0]  # one file states a CRS for all, or for none
         fields.append(FieldFacts(other.name, FieldType("geometry"), crs_epsg=code,
                                  coordinate_precision=possible_precision(code, _USUAL[_geographic(code)]),
                                  note=Note("precision is a guess", confirm=True)))

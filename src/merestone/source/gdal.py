@@ -132,11 +132,12 @@ class Gdal:
                 self._said.add(said)
 
 
-def geometry_place(schema: Any) -> int | None:
-    """Where the geometry column stands in a schema of GDAL's: the last one, whatever the attributes are called."""
-    last = len(schema) - 1
-    named = (schema.field(last).metadata or {}).get(b"ARROW:extension:name", b"") if last >= 0 else b""
-    return last if named.startswith((b"geoarrow", b"ogc")) else None
+def geometry_places(schema: Any) -> list[int]:
+    """Where the geometry columns stand in a schema of GDAL's: the last ones, whatever the attributes are called; the layer's own first."""
+    at = len(schema)
+    while at > 0 and (schema.field(at - 1).metadata or {}).get(b"ARROW:extension:name", b"").startswith((b"geoarrow", b"ogc")):
+        at -= 1
+    return list(range(at, len(schema)))
 
 
 def _first_line(fault: BaseException) -> str:

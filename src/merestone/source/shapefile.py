@@ -18,7 +18,7 @@ from merestone.outcome import Finding
 from merestone.source.columns import geometry_label, plain
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.dbf import batches, open_dbf
-from merestone.source.gdal import Gdal, geometry_place
+from merestone.source.gdal import Gdal, geometry_places
 from merestone.source.located import Located
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec
 
@@ -58,8 +58,8 @@ class ShapefileSource:
             _refuse_cut(found)
             with self._gdal.stream(None, BATCH_ROWS, columns=[]) as (_, reader):
                 described = reader.schema
-            place = geometry_place(described)
-            crs = None if place is None else _crs(described.field(place))
+            places = geometry_places(described)
+            crs = _crs(described.field(places[0])) if places else None
             label = geometry_label("geometry", schema.names)
             note = ".prj" if crs else "no .prj" if _part(found.path, ".prj") is None else ".prj cannot be read"
             geometry, findings = with_assertion(GeometryColumn(label, crs, note), spec.crs)

@@ -17,7 +17,7 @@ from merestone.errors import SourceError
 from merestone.outcome import Finding
 from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain, plain_type
 from merestone.source.crs_assertion import with_assertion
-from merestone.source.gdal import Gdal, geometry_place
+from merestone.source.gdal import Gdal, geometry_places
 from merestone.source.json_lines import check_records
 from merestone.source.located import Located, open_bytes
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec
@@ -39,26 +39,30 @@ class VectorSource:
         self._layer = self._chosen_layer(spec.layer, spec.path)
         with self._gdal.stream(self._layer, BATCH_ROWS) as (meta, reader):
             schema = reader.schema
-        self._geometry_at = geometry_place(schema)
+        self._geometries = geometry_places(schema)
         numbered = found.format == "GPKG" and not _is_stored(schema.field(0).name, found, self._layer)
-        self._places = [at for at in range(int(numbered), len(schema)) if at != self._geometry_at]
+        self._places = [at for at in range(int(numbered), len(schema)) if at not in self._geometries]
         names = nfc_names([schema.field(at).name for at in self._places], found.shown)
         fields = []
         for at, name in zip(self._places, names, strict=True):
             field = schema.field(at)
             content = _content(field)
             fields.append(pa.field(name, pa.string() if content is JSON_TEXT else plain_type(field.type), metadata=content))
-        geometry: GeometryColumn | None = None
+        geometries: list[GeometryColumn] = []
         findings: list[Finding] = []
-        if self._geometry_at is not None:
-            label = geometry_label(str(meta["geometry_name"] or "geometry"), names)
-            geometry, findings = with_assertion(_geometry(label, schema.field(self._geometry_at), found.format), spec.crs)
+        for at in self._geometries:
+            label = geometry_label((schema.field(at).name if geometries else str(meta["geometry_name"] or "")) or "geometry",
+                                   [*names, *(each.name for each in geometries)])
+            column, doubts = with_assertion(_geometry(label, schema.field(at), found.format), spec.crs)
+            geometries.append(column)
+            findings += [] if len(geometries) > 1 else doubts
             fields.append(pa.field(label, pa.binary()))
-        if spec.geometry is not None and (geometry is None or geometry.name != spec.geometry):
+        geometry = next((each for each in geometries if spec.geometry in (None, each.name)), None)
+        if spec.geometry is not None and geometry is None:
             raise SourceError(
-                f"{found.shown} has no geometry column {spec.geometry!r}; it has: {'none' if geometry is None else geometry.name}",
+                f"{found.shown} has no geometry column {spec.geometry!r}; it has: {', '.join(each.name for each in geometries) or 'none'}",
                 field="source.geometry",
-                hint="leave out source.geometry",
+                hint="name one of them, or leave out source.geometry" if geometries else "leave out source.geometry",
             )
         rows = self._gdal.count(self._layer) if found.format in _COUNTED else None
         if found.format == "OpenFileGDB" and not self._places and not rows:
@@ -75,6 +79,7 @@ class VectorSource:
             layer=self._layer,
             schema=pa.schema(fields),
             geometry=geometry,
+            other_geometries=tuple(each for each in geometries if each is not geometry),
             rows=rows,
             fid_column=schema.field(0).name if is_geopackage else "gml_id" if found.format == "GML" and "gml_id" in names else None,
             utc_columns=frozenset(each.name for each in fields if is_geopackage and pa.types.is_timestamp(each.type)),
@@ -124,11 +129,10 @@ class VectorSource:
 
     def _shaped(self, batch: Any, first_row: int) -> Any:
         out = []
-        for at, field in zip(self._places, self._delivery.schema, strict=False):  # the geometry comes after the attributes
+        for at, field in zip(self._places, self._delivery.schema, strict=False):  # geometries come after the attributes
             column = plain(batch.column(at))
             out.append(checked_text(column, path=self._found.shown, name=field.name, first_row=first_row))
-        if self._geometry_at is not None:
-            out.append(plain(batch.column(self._geometry_at)).cast(pa.binary()))
+        out += [plain(batch.column(at)).cast(pa.binary()) for at in self._geometries]
         return pa.RecordBatch.from_arrays(out, schema=self._delivery.schema)
 
 
