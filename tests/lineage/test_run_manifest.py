@@ -1,13 +1,20 @@
 """Run manifests are read as they were sealed, or not at all."""
 
 import json
+from contextlib import suppress
+from datetime import date
 
 import pytest
 
+from lineage.altered import JUNK, LEFT_OUT, altered, places
 from lineage.events import event, table
-from merestone.errors import CorruptError
-from merestone.lineage.reading import read_run
-from merestone.lineage.run_manifest import read_manifest, sealed_runs
+from merestone.errors import CorruptError, MerestoneError
+from merestone.lineage.proof import prove, verify_runs
+from merestone.lineage.reading import history, read_run, why
+from merestone.lineage.retention import prefixes
+from merestone.lineage.run_manifest import attempts_of, read_manifest, sealed_runs
+from merestone.lineage.steps import run_steps
+from merestone.lineage.verdict import conformance_summary, run_summary
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b"[]", b'{"format": 2}', b"\xff"])
@@ -37,3 +44,54 @@ def test_a_run_manifest_with_another_checksum_is_named(store, seal):
         read_manifest(store, sealed.run_manifest, sha256="0" * 64)
     with pytest.raises(CorruptError, match="is missing"):
         read_manifest(store, "_lineage/_runs/r9-1.json")
+
+
+QUESTIONS = [
+    lambda store, _: sealed_runs(store),
+    lambda store, _: conformance_summary(f"{store.url}/_lineage", "r2"),
+    lambda store, _: run_summary(store, "r2"),
+    lambda store, _: run_steps(store, attempts_of(store, "r2"), "_lineage"),
+    lambda store, _: history(store, "a"),
+    lambda store, _: why(store, "a"),
+    lambda store, _: prefixes(store, date(2027, 1, 1)),
+    lambda store, path: prove(store, path, "a"),
+]
+
+
+def test_no_value_in_a_run_manifest_is_taken_for_a_fault_of_ours(store, seal):
+    """A run manifest that was tampered with may hold anything: it is named, and `verify` goes on to the others."""
+    first = seal("r1", table([event("a")]))
+    sealed = seal("r2", table([event("a", run="r2")]))
+    path = sealed.run_manifest
+    doc = json.loads(store.get(path)) | {"previous": first.to_json()}
+    tried = 0
+    for place in list(places(doc)):
+        for value in [*JUNK, *([LEFT_OUT] if place and isinstance(place[-1], str) else [])]:
+            store.delete(path)
+            store.create(path, json.dumps(altered(doc, place, value)).encode())
+            for question in QUESTIONS[tried % 4::4]:  # each place meets all of them, a value at a time
+                with suppress(MerestoneError):
+                    question(store, path)
+            tried += 1
+            harmed = {each.path for each in verify_runs(store, remembered={first.run_manifest: first.sha256, path: sealed.sha256})}
+            assert path in harmed
+            assert first.run_manifest not in harmed
+    assert tried > 400
+
+
+@pytest.mark.parametrize("data", [b"[" * 100_000, b'{"a":' * 50_000, b"NaN", b'"', b"\x00"])
+def test_what_is_no_json_object_is_named(store, seal, data):
+    path = seal("r1", table([event("a")])).run_manifest
+    store.delete(path)
+    store.create(path, data)
+    assert [each.path for each in verify_runs(store)] == [path]
+
+
+def test_a_run_manifest_under_the_name_of_another_run_is_named(store, seal):
+    """Otherwise a copied or planted attempt would count as evidence of a run that it knows nothing of."""
+    sealed = seal("r1", table([event("a")]))
+    seal("r2", table([event("a", "validate", "REJECT", run="r2")]))
+    store.create("_lineage/_runs/r2-2.json", store.get(sealed.run_manifest))
+    with pytest.raises(CorruptError, match=r"_runs/r2-2\.json is not a readable run manifest: it is that of _runs/r1-1\.json"):
+        run_summary(store, "r2")
+    assert [each.path for each in verify_runs(store)] == ["_lineage/_runs/r2-2.json"]

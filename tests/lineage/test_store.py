@@ -79,7 +79,8 @@ def test_a_sealed_run(store, scratch):
     writer = RunWriter(scratch, "r1", 1, "ab12")
     writer.write(batch("r1", ["b", "ä", "a"], refused=["b"]))
     writer.write(batch("r1", ["c"], number=1))
-    sealed = writer.seal(store, **SEAL, previous={"root": "00"}, about={"dataset": "parcels"})
+    before = {"run_manifest": "_lineage/_runs/r0-1.json", "sha256": "00" * 32, "events": 1, "root": "00" * 32}
+    sealed = writer.seal(store, **SEAL, previous=before, about={"dataset": "parcels"})
     part = "run_date=2026-03-03/run_id=r1/target_crs=EPSG%3A4326/part-1-ab12-00000.parquet"
     assert files(store) == ["_lineage/_runs/r1-1.json", f"_lineage/_schemas/{SCHEMA.version}.yaml", f"_lineage/{part}"]
     assert os.listdir(scratch) == []  # noqa: PTH208 - scratch is a str
@@ -96,7 +97,7 @@ def test_a_sealed_run(store, scratch):
     assert {each: doc[each] for each in ("format", "run_id", "attempt", "run_date", "sealed_utc", "schema_version", "plan", "tool",
                                          "previous", "about")} == {
         "format": 1, "run_id": "r1", "attempt": 1, "run_date": "2026-03-03", "sealed_utc": "2026-03-03T01:00:00.000000Z",
-        "schema_version": "1.3.0", "plan": ["attr_cast", "validate"], "tool": {"merestone": "0.1.0"}, "previous": {"root": "00"},
+        "schema_version": "1.3.0", "plan": ["attr_cast", "validate"], "tool": {"merestone": "0.1.0"}, "previous": before,
         "about": {"dataset": "parcels"}}
     data = store.get(f"_lineage/{part}")
     table = pq.read_table(pa.BufferReader(data), partitioning=None)

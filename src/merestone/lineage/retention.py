@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from merestone.errors import ConflictError, CorruptError, UsageError
 from merestone.lineage import columns, proof, reading, steps
+from merestone.lineage.form import read_json
 from merestone.lineage.run_manifest import RunManifest, runs_of
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import ROOT, RunWriter, SealedRun, below
@@ -99,13 +100,15 @@ def read_holds(store: Store, root: str = ROOT) -> list[Hold]:
     found, released = [], {}
     for name, _ in store.list(below(root, f"{HOLDS}/")):
         try:
-            doc = json.loads(store.get(name))
             if name.endswith(".released.json"):
+                doc = read_json(store.get(name), dict.fromkeys(("id", "by", "reason", "utc"), str))
                 released[doc["id"]] = {"by": doc["by"], "reason": doc["reason"], "utc": doc["utc"]}
             else:
+                doc = read_json(store.get(name), dict.fromkeys(("id", "kind", "value", "reason", "placed_by", "placed_utc"), str))
+                hold_of("all" if doc["kind"] == "all" else f"{doc['kind']}={doc['value']}")
                 found.append(Hold(doc["id"], doc["kind"], doc["value"], doc["reason"], doc["placed_by"], doc["placed_utc"]))
-        except (ValueError, KeyError, TypeError) as fault:
-            raise CorruptError(f"{name} is not a readable hold: {fault!r}", field=name,
+        except (ValueError, UsageError) as fault:
+            raise CorruptError(f"{name} is not a readable hold: {fault}", field=name,
                                hint="restore it from a backup; until then nothing expires") from fault
     return sorted((replace(each, released=released.get(each.id)) for each in found), key=lambda each: (each.placed_utc, each.id))
 

@@ -9,17 +9,25 @@ Readers know paths from run manifests alone: a file that no sealed run lists is 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import Any
 from urllib.parse import quote
 
 from merestone.errors import CorruptError, UsageError
+from merestone.lineage.form import DAY, HASH, MOMENT, PATH, read_json
 from merestone.lineage.schema import SCHEMA, is_readable
-from merestone.lineage.store import FORMAT, ROOT, RUNS, Part, below
+from merestone.lineage.store import FORMAT, ROOT, RUNS, Part, below, run_manifest_name
 from merestone.lineage.tombstone import Expired, expired_runs
 from merestone.storage.port import Store
+
+_FORM: dict[str, Any] = {
+    "run_id": str, "attempt": int, "run_date": DAY, "sealed_utc": MOMENT, "plan": [str], "tool": dict, "root": HASH,
+    "counts": dict.fromkeys(("total_events", "passed", "rejected", "warned"), int),
+    "parts": [{"path": PATH, "rows": int, "bytes": int, "sha256": HASH, "root": HASH, "target_crs": str, "first_feature": str, "last_feature": str}],
+    "previous": (None, {"run_manifest": PATH, "sha256": HASH, "root": HASH}), "about": dict,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +64,30 @@ def read_manifest(store: Store, path: str, *, sha256: str | None = None) -> RunM
     if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
         raise CorruptError(f"{path} is not the file that was sealed: its checksum differs", field=path, hint="restore it from a backup")
     try:
-        doc = json.loads(data)
+        doc = read_json(data, {"format": int, "schema_version": str})
         if doc["format"] != FORMAT:
             raise CorruptError(f"{path} has format {doc['format']}, this version of Merestone reads format {FORMAT}", field=path,
                                hint="use the Merestone version that wrote it, or a newer one")
-        if not is_readable(str(doc["schema_version"])):
+        if not is_readable(doc["schema_version"]):
             raise CorruptError(f"{path} is of lineage schema {doc['schema_version']}, this version of Merestone reads {SCHEMA.version} and "
                                "the versions of its major number", field=path, hint="use the Merestone version that wrote it, or a newer one")
-        parts = tuple(Part(each["path"], each["rows"], each["bytes"], each["sha256"], each["root"], each["target_crs"],
-                           each["first_feature"], each["last_feature"]) for each in doc["parts"])
-        return RunManifest(path, doc["run_id"], doc["attempt"], doc["run_date"], doc["sealed_utc"], doc["schema_version"],
-                           tuple(doc["plan"]), doc["counts"], parts, doc["root"], doc)
-    except (ValueError, KeyError, TypeError) as fault:
-        raise CorruptError(f"{path} is not a readable run manifest: {fault!r}", field=path, hint="restore it from a backup") from fault
+        doc = read_json(data, _FORM)
+        return _parsed(path, doc)
+    except ValueError as fault:
+        raise CorruptError(f"{path} is not a readable run manifest: {fault}", field=path, hint="restore it from a backup") from fault
+
+
+def _parsed(path: str, doc: dict[str, Any]) -> RunManifest:
+    """A run manifest of the right form. Raises ValueError where it is not that of its name, or its days are none."""
+    name = run_manifest_name(doc["run_id"], doc["attempt"])
+    if not f"/{path}".endswith(f"/{name}"):
+        raise ValueError(f"it is that of {name}")
+    datetime.fromisoformat(doc["sealed_utc"])
+    date.fromisoformat(doc["run_date"])
+    parts = tuple(Part(each["path"], each["rows"], each["bytes"], each["sha256"], each["root"], each["target_crs"],
+                       each["first_feature"], each["last_feature"]) for each in doc["parts"])
+    return RunManifest(path, doc["run_id"], doc["attempt"], doc["run_date"], doc["sealed_utc"], doc["schema_version"],
+                       tuple(doc["plan"]), doc["counts"], parts, doc["root"], doc)
 
 
 def sealed_runs(store: Store, root: str = ROOT) -> list[RunManifest]:

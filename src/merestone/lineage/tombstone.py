@@ -7,15 +7,25 @@ A tombstone stands for a run's parts from the moment it is there, whether they a
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from merestone.errors import CorruptError
+from merestone.lineage.form import DAY, HASH, MOMENT, PATH, read_json
 from merestone.storage.port import Store
 
 FORMAT = 1
 TOMBSTONES = "_tombstones"
+_STEP = {
+    "stage": str, "event_type": str, "source_crs": str, "target_crs": str, "strategy_index": (None, int), "passed": int, "warned": int, "rejected": int,
+    "first": (None, MOMENT), "last": (None, MOMENT), "accuracy_m": (None, [(int, float)]), "tools": dict, "classes": dict,
+}
+_ATTEMPT = {"run_manifest": PATH, "sha256": HASH, "baseline": (None, {"run_manifest": PATH, "sha256": HASH})}
+_VERDICT = dict.fromkeys(("total_events", "passed", "rejected", "warned", "features", "features_passed", "features_rejected", "features_warned"), int)
+_FORM: dict[str, Any] = {
+    "expired_utc": MOMENT, "window": str, "basis": str, "previous": (None, {"tombstone": PATH, "sha256": HASH}),
+    "prefixes": [{"run_date": DAY, "runs": [{"run_id": str, "verdict": _VERDICT, "steps": [_STEP], "attempts": [_ATTEMPT]}]}],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +66,14 @@ def read_tombstone(store: Store, name: str) -> dict[str, Any]:
         CorruptError: it cannot be read.
     """
     try:
-        doc: dict[str, Any] = json.loads(store.get(name))
+        data = store.get(name)
+        doc = read_json(data, {"format": int})
         if doc["format"] != FORMAT:
             raise CorruptError(f"{name} has format {doc['format']}, this version of Merestone reads format {FORMAT}", field=name,
                                hint="use the Merestone version that wrote it, or a newer one")
-        entries(name, doc)
-    except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError) as fault:
-        raise CorruptError(f"{name} is not a readable tombstone: {fault!r}", field=name, hint="restore it from a backup") from fault
-    return doc
+        return read_json(data, _FORM)
+    except (ValueError, FileNotFoundError) as fault:
+        raise CorruptError(f"{name} is not a readable tombstone: {fault}", field=name, hint="restore it from a backup") from fault
 
 
 def expired_runs(store: Store, root: str) -> dict[str, Expired]:
