@@ -20,6 +20,7 @@ from merestone.gate.delivery import (
     null_keys,
     precision,
     twin_keys,
+    unfit_keys,
 )
 
 
@@ -28,6 +29,13 @@ def test_null_keys_are_counted_and_their_rows_named():
     assert finding.observed == "2 null keys (rows 2 and 5 of the file)"
     assert (finding.field, finding.rule, finding.severity, finding.per_row) == ("pid", "key_null", "error", False)
     assert [sample.row for sample in finding.features] == [2, 5]
+
+
+def test_keys_that_cannot_be_read_are_no_null_keys():
+    finding = unfit_keys("pid", np.array([2, 5]))
+    assert (finding.field, finding.rule, finding.severity, finding.per_row) == ("pid", "key_type", "error", False)
+    assert finding.observed == "2 keys that cannot be read as such (rows 2 and 5 of the file)"
+    assert unfit_keys("pid", np.array([], dtype=np.int64)) is None
 
 
 def test_no_null_keys_is_no_finding():

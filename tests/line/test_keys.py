@@ -1,6 +1,7 @@
 """Keys over the nights: derived ones, rules that change, features that get another key; the readers of every version go on reading."""
 
 import json
+import math
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -359,6 +360,31 @@ def test_the_record_says_which_migration(product, tmp_path):
     record = product.records()[-1]
     assert record["settings"]["key_migration"] == "renumber"
     assert "key_migration" in json.dumps(record["findings"])
+
+
+# --- keys that are none -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tolerated", [0, 0.9])
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        (pa.array([1.0, 12.5, 3.0]), {"key_type": [2], "type": [2]}),
+        (pa.array([1.0, None, 3.0]), {"key_null": [2]}),
+        (pa.array([1.0, math.nan, 3.5]), {"key_null": [2], "key_type": [3], "type": [3]}),
+        (pa.array([1, 2**64 - 1, 3], pa.uint64()), {"key_type": [2], "type": [2]}),
+        (pa.array([2.0**53, 2.0**53 + 2, 2.0**63]), {"key_type": [1, 2, 3], "type": [1, 2, 3]}),
+    ],
+    ids=["no whole number", "null", "both", "beyond 64 bits", "floats that may be others"],
+)
+def test_a_key_that_cannot_be_read_is_not_called_null(estate, tmp_path, keys, found, tolerated):
+    """Whatever share of rows may be rejected: a row without a key is not one of them."""
+    product = estate([{**FIELDS[0], "nullable": True}], key="pid", geometry_type="point")
+    product.settings["rejects"] = {"max_fraction": tolerated}
+    night = product.publish(geoparquet(tmp_path / "1.parquet", {"pid": keys, "geometry": [Point(5, 52 + n / 10) for n in range(3)]}))
+    assert (night.status, night.result.refused_by) == ("refused", "contract")
+    rows_of = {each.rule: [sample.row for sample in each.features] for each in night.result.findings if each.severity == "error"}
+    assert rows_of == found
 
 
 # --- keys that are read alike ----------------------------------------------------------------------------------------------------------------

@@ -93,6 +93,17 @@ def null_keys(field: str, rows: npt.NDArray[np.int64], *, part: str | None = Non
                    remedy="have the producer fill the key, or name another column as `key`")
 
 
+def unfit_keys(field: str, rows: npt.NDArray[np.int64]) -> Finding | None:
+    """Rows (from 1) whose key has a value, but none of the agreed type: 12.5 where integers are agreed. No share of them is tolerated."""
+    if not len(rows):
+        return None
+    what = "key" if len(rows) == 1 else "keys"
+    return Finding("schema", field, "key_type", "error", "a key of the agreed type in every row",
+                   f"{len(rows):,} {what} that cannot be read as such ({_rows(rows)} of the file)", len(rows),
+                   tuple(Sample(None, int(row)) for row in rows[:SAMPLES]),
+                   remedy="have the producer repair the keys; a key that is cut or rounded would be another feature's")
+
+
 def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Finding | None:
     """Keys that several rows carry: which one is meant cannot be told, so that none is taken.
 

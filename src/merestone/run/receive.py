@@ -171,6 +171,7 @@ def _receive(prepared: Prepared, known: Known, folder: str, suspects: Suspects, 
     total, tally, rejects = Sum(), FindingTally(), []
     columns = _Columns(prepared.source.delivery.rows or 1 << 20)
     null_rows: list[npt.NDArray[np.int64]] = []
+    unfit_rows: list[npt.NDArray[np.int64]] = []
     miscast: list[tuple[str, npt.NDArray[np.int64]]] = []
     early: list[RowFaults] = []
     lines: list[Any] = []
@@ -199,7 +200,9 @@ def _receive(prepared: Prepared, known: Known, folder: str, suspects: Suspects, 
                 outside += int(((box[:, :2] < low) | (box[:, 2:] > high)).any(axis=1).sum())
         newest = _newest(newest, one.batch, prepared.contract.freshness_from)
         if one.null_keys.any():
-            null_rows.append(number[one.null_keys])
+            unfit = rejected([each for each in one.faults if each.rule == "type" and each.field in prepared.publication.key.delivered], n)
+            null_rows.append(number[one.null_keys & ~unfit])
+            unfit_rows.append(number[one.null_keys & unfit])
             # Rows without a key go no further, so that what their geometry lacks is said here.
             tally.add(_of_rows(presence(prepared.contract, one.scan), one.null_keys), rows=number)
         keyed = np.flatnonzero(~one.null_keys)
@@ -229,7 +232,7 @@ def _receive(prepared: Prepared, known: Known, folder: str, suspects: Suspects, 
     spool.close()
     candidates = columns.candidates(spool, miscast)
     candidates.early = early
-    findings = [*_key_findings(prepared, null_rows, probe.repeated(candidates.hash)), *prepared.source.late_findings()]
+    findings = [*_key_findings(prepared, null_rows, unfit_rows, probe.repeated(candidates.hash)), *prepared.source.late_findings()]
     findings.append(_dropped(prepared, dropped_z, dropped_m))
     verdicts = {name: whereabouts.decide(prepared.grounds[name], census) for name, census in measures.places.items()}
     for name, histogram in measures.decimals.items():
@@ -385,11 +388,13 @@ def _dropped(prepared: Prepared, with_z: int, with_m: int) -> Finding | None:
     )
 
 
-def _key_findings(prepared: Prepared, null_rows: list[npt.NDArray[np.int64]], repeated: Halves) -> list[Finding | None]:
+def _key_findings(
+    prepared: Prepared, null_rows: list[npt.NDArray[np.int64]], unfit_rows: list[npt.NDArray[np.int64]], repeated: Halves
+) -> list[Finding | None]:
     name = prepared.key_name
     out: list[Finding | None] = []
     if null_rows:
-        out.append(gate_delivery.null_keys(name, np.concatenate(null_rows)))
+        out += [gate_delivery.null_keys(name, np.concatenate(null_rows)), gate_delivery.unfit_keys(name, np.concatenate(unfit_rows))]
     if len(repeated):
         hashes, rows, texts = _rows_with(prepared, repeated)
         groups = gate_delivery.equal_groups(hashes, rows)
