@@ -73,6 +73,23 @@ def test_encode_and_canonical_follow_the_reference(values, grid, shape):
     assert flags.tolist() == [each[1] for each in wanted]
 
 
+steps = st.sampled_from([0, 1, 255, 256, -1])  # whose order is not that of their bytes
+corners = st.tuples(steps, steps)
+closed = st.lists(corners, min_size=3, max_size=5).map(lambda ring: [*ring, ring[0]])
+
+
+@settings(max_examples=EXAMPLES * 5, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([4, 5, 6]), st.lists(st.lists(closed, min_size=1, max_size=4), min_size=1, max_size=4)), min_size=1, max_size=4))
+def test_holes_and_parts_that_begin_alike_are_ordered_by_all_their_bytes(rows):
+    """So few positions that most runs share their first vertex and their number of vertices."""
+    def member(kind, rings):
+        return (kind - 3, False, False, rings if kind == 6 else rings[0] if kind == 5 else rings[0][:1])
+
+    values = [to_bytes((kind, False, False, [member(kind, rings) for rings in parts])) for kind, parts in rows]
+    rules = rules_of(Grid(0), Shape())
+    assert kernel.encode(column(values), Grid(0), Shape()).to_pylist() == [reference.geometry_section(value, rules)[1:] for value in values]
+
+
 FAR = 4 * 10**12  # whole steps of a grid, with which neither int64 nor doubles hold the products of an area
 
 

@@ -6,7 +6,7 @@ and `fallback` hands them to `single`, which defines what is right; tests hold t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -444,16 +444,46 @@ def _backwards_is_less(runs: _Runs) -> Mask:
 
 
 def _sorted(canonical: Canonical) -> Canonical:
-    """Holes and parts in the order of their bytes. Only rows that have several are looked at, one by one."""
-    part_kind = np.repeat(canonical.kind, canonical.parts)
-    run_first, part_first, row_first = _first(canonical.run_size), _first(canonical.part_rings), _first(canonical.parts)
+    """Holes and parts in the order of their bytes: by how many vertices they have and the first of these, which leaves a few rows to `_by_bytes`."""
+    part_row = np.repeat(np.arange(len(canonical.parts)), canonical.parts)
     several = canonical.parts > 1
-    several[np.repeat(np.arange(len(canonical.parts)), canonical.parts)[canonical.part_rings > 2]] = True
-    many = np.flatnonzero(several)
-    if not len(many):
+    several[part_row[canonical.part_rings > 2]] = True
+    if not several.any():
         return canonical
-    runs, parts = np.arange(len(canonical.run_size)), np.arange(len(canonical.part_rings))
-    for row in many:
+    part_kind = canonical.kind[part_row]
+    run_first, part_first = _first(canonical.run_size), _first(canonical.part_rings)
+    run_part = np.repeat(np.arange(len(canonical.part_rings)), canonical.part_rings)
+    hole = np.arange(len(run_part)) != part_first[run_part]
+    heads = [_as_bytes(canonical.run_size, 4), *(_as_bytes(column[run_first], 8) for column in canonical.q)]
+    rings, unsure_rings = _ordered([run_part, hole, *heads])
+    bodies = [_as_bytes(np.where(part_kind == single.POLYGON, canonical.part_rings, 0), 4), *(each[part_first] for each in heads)]
+    parts, unsure_parts = _ordered([part_row, *bodies])
+    count = canonical.part_rings[parts]
+    runs = rings[np.repeat(part_first[parts] - _first(count), count) + np.arange(len(run_part))]
+    # A point is told by its vertex; lines and rings that begin alike go on.
+    doubtful = np.unique(np.concatenate([part_row[run_part[unsure_rings]], part_row[unsure_parts[part_kind[unsure_parts] != single.POINT]]]))
+    _by_bytes(canonical, doubtful, part_kind, runs, parts)
+    size = canonical.run_size[runs]
+    vertex = np.repeat(run_first[runs] - _first(size), size) + np.arange(canonical.q.shape[1])
+    return replace(canonical, part_rings=canonical.part_rings[parts], run_size=size, q=canonical.q[:, vertex])
+
+
+def _as_bytes(values: Ints, width: int) -> npt.NDArray[np.uint64]:
+    """Numbers that are ordered as the little-endian bytes of `values` are."""
+    return values.astype(f"<i{width}").view(f">u{width}").astype(np.uint64)
+
+
+def _ordered(columns: Sequence[npt.NDArray[Any]]) -> tuple[Ints, Ints]:
+    """Places in the order of the columns, the first before the second, and those that are alike in all columns as the one before."""
+    order = np.lexsort(columns[::-1])
+    alike = np.logical_and.reduce([each[order[1:]] == each[order[:-1]] for each in columns])
+    return order, order[1:][alike]
+
+
+def _by_bytes(canonical: Canonical, rows: Ints, part_kind: Ints, runs: Ints, parts: Ints) -> None:
+    """Put the runs and parts of some rows in the order of all their bytes, one row after the other."""
+    run_first, part_first, row_first = _first(canonical.run_size), _first(canonical.part_rings), _first(canonical.parts)
+    for row in rows:
         bodies = []
         for part in range(row_first[row], row_first[row] + canonical.parts[row]):
             order = list(range(part_first[part], part_first[part] + canonical.part_rings[part]))
@@ -467,9 +497,6 @@ def _sorted(canonical: Canonical) -> Canonical:
         bodies.sort(key=lambda body: body[0])
         parts[there] = [body[1] for body in bodies]
         runs[run_there] = [run for body in bodies for run in body[2]]
-    size = canonical.run_size[runs]
-    vertex = np.repeat(run_first[runs] - _first(size), size) + np.arange(canonical.q.shape[1])
-    return replace(canonical, part_rings=canonical.part_rings[parts], run_size=size, q=canonical.q[:, vertex])
 
 
 def _packed(canonical: Canonical, first: int, size: int, *, counted: bool) -> bytes:
