@@ -7,11 +7,17 @@ Not here: what the edges that are left say about overlaps and gaps (`topology_fa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from merestone.gate.topology_edges import Edges, Ints, Mask, grouped, joined, near_pairs, numbered, turn
+from merestone.gate.topology_edges import AREAS, Edges, Ints, Mask, edges_of, grouped, joined, near_pairs, numbered, to_grid, turn
 from merestone.gate.topology_pairs import Pairs
+from merestone.geometry import kernel
+
+_STRIP = 1 << 19  # vertices that are looked at together, more or less
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,46 @@ class _Groups:
             there.append(self.order[at + step])
             step += 1
         return np.concatenate(here), np.concatenate(there)
+
+
+def outline(wkb: Any, precision: int) -> Edges:
+    """The edges of a column of polygons that have no partner of their own in the other direction.
+
+    Equal edges have equal places, so strips of the ground are looked at one after the other, and only a strip's edges are held at a time.
+
+    Args:
+        wkb: pyarrow binary array of polygons in canonical form.
+        precision: decimals of the grid.
+    """
+    scan = kernel.scan(wkb)
+    rows = np.flatnonzero(np.isin(scan.kind, AREAS) & ~scan.empty)
+    west, east = (to_grid(scan.bounds[rows, side], precision) for side in (0, 2))
+    limits = _limits(west, east, scan.vertices[rows])
+    parts, lines = [], 0
+    for low, high in pairwise(limits):
+        mine = rows[(west < high) & (east >= low)]
+        edges = edges_of(wkb.take(pa.array(mine)), precision, areas=True)
+        begin = np.minimum(edges.x0, edges.x1)
+        edges = edges.take((begin >= low) & (begin < high))
+        left = edges.take(uncancelled(edges))
+        parts.append(Edges(left.x0, left.y0, left.x1, left.y1, mine[left.owner], left.line + lines))
+        lines += int(edges.line.max(initial=-1)) + 1
+    return joined(parts)
+
+
+def _limits(west: Ints, east: Ints, vertices: Ints) -> list[int]:
+    """Where strips of about `_STRIP` vertices begin in x, and where the last one ends; fewer where polygons would be read twice on average."""
+    order = np.argsort(west)
+    passed = np.cumsum(vertices[order])
+    count = -(-int(passed[-1]) // _STRIP) if len(west) else 1
+    ends = [int(west.min(initial=0)), int(east.max(initial=0)) + 1]
+    while count > 1:
+        inner = np.unique(west[order[np.searchsorted(passed, passed[-1] * np.arange(1, count) // count)]])
+        read = np.searchsorted(inner, east, side="right") - np.searchsorted(inner, west, side="right") + 1
+        if int((read * vertices).sum()) <= 2 * int(passed[-1]):
+            return sorted({*ends, *inner.tolist()})
+        count //= 2
+    return ends
 
 
 def uncancelled(edges: Edges) -> Ints:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import shapely
 
-from merestone.gate.topology_edges import Floats, Ints, Mask, box_tree, diagonals, shapes_on_grid
+from merestone.gate.topology_edges import AREAS, Floats, Ints, Mask, box_tree, diagonals, shapes_on_grid
 from merestone.gate.topology_pairs import Pairs
 from merestone.geometry import kernel
 
@@ -26,7 +26,7 @@ class Cover:
     def __init__(self, wkb: Any, precision: int) -> None:
         self._wkb, self._precision = wkb, precision
         scan = kernel.scan(wkb)
-        self.rows = np.flatnonzero(np.isin(scan.kind, (3, 6, 7)) & ~scan.empty)
+        self.rows = np.flatnonzero(np.isin(scan.kind, AREAS) & ~scan.empty)
         self.boxes = np.rint(scan.bounds[self.rows] * 10.0**precision)
         self._tree: Any = None
 

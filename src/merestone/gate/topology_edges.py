@@ -23,10 +23,12 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+AREAS = (3, 6, 7)
+"""Geometry types with polygons in them: Polygon, MultiPolygon, GeometryCollection."""
 RUN = 8
 """Edges in a row that are looked up together."""
-_CHUNK = 1 << 17  # rows whose geometries are built at a time
-_PAIRS = 1 << 21  # pairs of edges that are compared at a time
+_CHUNK = 1 << 15  # rows whose geometries are built at a time
+_PAIRS = 1 << 18  # pairs of edges that are compared at a time
 _SMALL = 1 << 31
 _LINE, _POLYGON, _MULTI_LINE, _MULTI_POLYGON = 2, 3, 5, 6
 
@@ -230,7 +232,7 @@ def near_pairs(edges: Edges, reach: float = 0.0) -> Iterator[tuple[Ints, Ints]]:
     boxes = diagonals(low_x, low_y, top_x, top_y)
     tree = shapely.STRtree(boxes)
     line = edges.line[first]
-    step = 1 << 17
+    step = 1 << 14
     for start in range(0, len(first), step):
         here = slice(start, start + step)
         asked = boxes[here] if reach == 0 else diagonals(low_x[here] - reach, low_y[here] - reach, top_x[here] + reach, top_y[here] + reach)

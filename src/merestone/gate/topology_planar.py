@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from merestone.gate.topology_borders import noded, uncancelled
+from merestone.gate.topology_borders import noded, outline, uncancelled
 from merestone.gate.topology_cover import Cover, overlaps_of
 from merestone.gate.topology_edges import Edges, Ints, edges_of, joined
 from merestone.gate.topology_faces import Chain
@@ -55,10 +55,7 @@ def check_planar(wkb: Any, precision: int, *, gap_width: float | None = None, to
             their vertices.
     """
     scale = 10.0**precision
-    edges = edges_of(wkb, precision, areas=True)
-    rest = edges.take(uncancelled(edges))
-    del edges
-    border, cover = noded(rest), Cover(wkb, precision)
+    border, cover = noded(outline(wkb, precision)), Cover(wkb, precision)
     suspects = np.concatenate([border.crossing, border.doubled])
     chain = Chain.of(border.edges)
     inside = chain.covered(cover, np.unique(suspects))

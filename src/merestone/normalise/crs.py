@@ -439,7 +439,7 @@ def area_of_use(crs: str) -> tuple[float, float, float, float] | None:
     try:
         into = Transformer.from_crs(given.geodetic_crs, given, always_xy=True)
         box = into.transform_bounds(west, south, east - 360.0 if east > 180.0 else east, north)
-    except ProjError:
+    except ProjError:  # a projection without a place for its own area of use: the area says nothing then
         return None
     unit = given.axis_info[0].unit_conversion_factor
     known = all(math.isfinite(each) and abs(each) * unit < _BEYOND_M for each in box)
@@ -459,7 +459,7 @@ def box_in(box: tuple[float, float, float, float], crs: str, other: str) -> tupl
     """The box around a box in another CRS, x before y; None where it has no place there."""
     try:
         found = Transformer.from_crs(crs, other, always_xy=True).transform_bounds(*box)
-    except (CRSError, ProjError):
+    except (CRSError, ProjError):  # no way from one to the other: the box has no place there
         return None
     return (float(found[0]), float(found[1]), float(found[2]), float(found[3])) if all(map(math.isfinite, found)) else None
 
@@ -540,6 +540,6 @@ def _degrees(extent: tuple[float, float, float, float], crs: CRS) -> tuple[float
         return extent
     try:
         west, south, east, north = Transformer.from_crs(crs, "EPSG:4326", always_xy=True).transform_bounds(*extent)
-    except ProjError:
+    except ProjError:  # an extent beyond what the projection can turn back
         return None
     return (west, south, east, north) if all(map(math.isfinite, (west, south, east, north))) else None

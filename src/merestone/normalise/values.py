@@ -316,11 +316,11 @@ def _from_json(array: Any, kind: FieldType) -> Cast:
     for row, text in enumerate(array.to_pylist()):
         try:
             value = None if text is None else json.loads(text, parse_float=Decimal, parse_constant=_no_number)
-        except ValueError:
+        except ValueError:  # no JSON: a text that stands for itself
             value = text
         try:
             out.append(_typed(value, kind))
-        except (ValueError, ArithmeticError):
+        except (ValueError, ArithmeticError):  # no value of the type: the row is told
             out.append(None)
             bad[row] = True
     return pa.array(out, arrow_type(kind)), bad
