@@ -48,7 +48,8 @@ def lines(folder, *values, name="events.ndjson"):
 BAD = (
     b"", b"not json", b"[1]", b'{"a": NaN}', b'{"a": 1, "a": 2}', b"\xff\xfe", {}, event(1, sequence=1.5), event(1, outcome="FINE"),
     event(1, event_time_utc="2024-05-01T10:00:00"), event(1, event_time_utc=5), event(1, target_crs="../../x"), event(1, color="red"),
-    event(1, event_id="0" * 32), event(1, outcome="REJECT"), b"[" * 100_000,
+    event(1, event_id="0" * 32), event(1, outcome="REJECT"), b"[" * 100_000, event(1, run_id="\U0001f600" * 60), event(1, run_id="r" * 201),
+    event(1, feature_id="a\x00b"), event(1, stage="\ud800"),
 )
 
 

@@ -33,6 +33,17 @@ def test_lines_in_quarantine_exit_1_and_are_named(merestone, tmp_path):
     assert merestone("lineage", "ingest", tmp_path / "new", tmp_path / "x.csv").code == 3
 
 
+def test_a_store_of_events_alone_gives_the_verdict_of_a_run(merestone, tmp_path):
+    file = tmp_path / "events.ndjson"
+    file.write_text(json.dumps(EVENT) + "\n")
+    merestone("lineage", "ingest", tmp_path / "events", file)
+    doc = merestone("lineage", "summary", tmp_path / "events", "--run", "f1", "--json").doc
+    assert (doc["name"], doc["version"], doc["passed"]) == ("events", None, 1)
+    assert merestone("lineage", "summary", tmp_path / "events", "--run", "f2").code == 2
+    ended = merestone("lineage", "summary", tmp_path / "events")
+    assert (ended.code, "no published dataset" in ended.err) == (2, True)
+
+
 def test_nobody_tells_again_what_a_published_run_told(published, merestone, tmp_path):
     run = published.manifest(2).run_id
     before = merestone("lineage", "summary", published.file, "--json").doc

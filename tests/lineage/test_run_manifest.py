@@ -5,16 +5,21 @@ from contextlib import suppress
 from datetime import date
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lineage.altered import JUNK, LEFT_OUT, altered, places
-from lineage.events import event, table
+from lineage.events import TIME, event, table
 from merestone.errors import CorruptError, MerestoneError
+from merestone.lineage.event import make_sequence
 from merestone.lineage.proof import prove, verify_runs
 from merestone.lineage.reading import history, read_run, why
 from merestone.lineage.retention import prefixes
-from merestone.lineage.run_manifest import attempts_of, read_manifest, sealed_runs
+from merestone.lineage.run_manifest import attempts_of, read_manifest, runs_of, sealed_runs
 from merestone.lineage.steps import run_steps
+from merestone.lineage.store import RunWriter
 from merestone.lineage.verdict import conformance_summary, run_summary
+from merestone.storage.local import LocalStore
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b"[]", b'{"format": 2}', b"\xff"])
@@ -95,3 +100,52 @@ def test_a_run_manifest_under_the_name_of_another_run_is_named(store, seal):
     with pytest.raises(CorruptError, match=r"_runs/r2-2\.json is not a readable run manifest: it is that of _runs/r1-1\.json"):
         run_summary(store, "r2")
     assert [each.path for each in verify_runs(store)] == ["_lineage/_runs/r2-2.json"]
+
+
+@pytest.fixture
+def seal_at(store, tmp_path):
+    def sealing(run, hour, previous, attempt=1):
+        scratch = tmp_path / f"{run}-{attempt}"
+        scratch.mkdir()
+        writer = RunWriter(str(scratch), run, attempt, "n")
+        writer.write(table([event("a", run=run, sequence=make_sequence(attempt, 0, 0))]))
+        return writer.seal(store, run_date=date(2026, 3, 3), plan=["validate"], tool={}, time=TIME.replace(hour=hour), previous=previous)
+
+    return sealing
+
+
+@given(clocks=st.lists(st.integers(0, 23), min_size=1, max_size=6))
+@settings(max_examples=25, deadline=None)
+def test_a_clock_that_is_set_back_does_not_turn_runs_round(tmp_path_factory, clocks):
+    folder = tmp_path_factory.mktemp("clocks")
+    store, last = LocalStore(folder / "dataset"), None
+    for number, hour in enumerate(clocks):
+        scratch = folder / str(number)
+        scratch.mkdir()
+        writer = RunWriter(str(scratch), f"r{number}", 1, "n")
+        writer.write(table([event("a", run=f"r{number}")]))
+        last = writer.seal(store, run_date=date(2026, 3, 3), plan=["validate"], tool={}, time=TIME.replace(hour=hour), previous=last).to_json()
+    wanted = [f"r{number}" for number in range(len(clocks))]
+    assert [each.run_id for each in sealed_runs(store)] == wanted
+    assert [each[-1].run_id for each in runs_of(store)] == wanted
+    assert [each["run_id"] for each in why(store, "a")] == wanted[::-1]
+    assert history(store, "a").column("run_id").to_pylist() == wanted
+    assert [each.run_id for each in sealed_runs(LocalStore(f"{store.url}/_lineage"), "")] == wanted
+
+
+def test_the_last_attempt_of_a_run_is_that_of_the_highest_number_whatever_the_clock_says(store, seal_at):
+    seal_at("r1", 9, None)
+    seal_at("r1", 5, None, attempt=2)
+    seal_at("r0", 7, None)
+    assert [[each.attempt for each in attempts] for attempts in runs_of(store)] == [[1], [1, 2]]
+    assert run_summary(store, "r1")["attempts"] == [1, 2]
+
+
+def test_runs_that_claim_each_other_for_the_one_before_are_still_listed(store, seal_at):
+    names = [seal_at(run, hour, None).run_manifest for run, hour in (("r0", 3), ("r1", 2))]
+    for name, other in (names, names[::-1]):
+        doc = json.loads(store.get(name)) | {"previous": {"run_manifest": other, "sha256": "0" * 64, "root": "0" * 64}}
+        store.delete(name)
+        store.create(name, json.dumps(doc).encode())
+    assert len(sealed_runs(store)) == 2
+    assert {each.path for each in verify_runs(store)} == set(names)

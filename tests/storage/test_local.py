@@ -104,6 +104,14 @@ def test_names_that_lead_elsewhere_are_refused(store, name):
             call(name)
 
 
+def test_a_name_longer_than_the_disk_has_is_a_store_error(store):
+    store.create("a/x", b"")
+    name = f"a/{'r' * 300}/b"
+    for asked in (store.get, store.open, store.size, lambda name: store.create(name, b"")):
+        with pytest.raises(StoreError, match=r"cannot name a/rrr"):
+            asked(name)
+
+
 def test_symbolic_links_below_the_root_are_not_followed(store, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()

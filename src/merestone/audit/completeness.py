@@ -139,10 +139,10 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
         refused = pc.equal(standing.column("outcome"), "REJECT").combine_chunks()
         outside = pc.equal(bases, OUTSIDE_CHAIN)
         ids = standing.column("feature_id").combine_chunks()
-        turned_down = ids.filter(pc.and_(refused, pc.invert(outside)))
+        turned_down = pc.unique(ids.filter(pc.and_(refused, pc.invert(outside))))
         rejected.append(turned_down)
         reached = ids.filter(pc.and_(pc.equal(bases, last), pc.invert(refused))) if last is not None else ids.slice(0, 0)
-        accepted.append(reached.filter(pc.invert(pc.is_in(reached, turned_down))))
+        accepted.append(pc.unique(reached.filter(pc.invert(pc.is_in(reached, turned_down)))))  # a table holds all rows of its features
         told = standing.filter(outside)
         for kind in pc.unique(told.column("change_class")).to_pylist():
             if kind is not None:
@@ -198,7 +198,7 @@ def _add(found: Found, run: str, rule: str, message: str, ids: Any) -> None:
 
 
 def _joined(arrays: list[Any]) -> Any:
-    return pc.unique(pa.concat_arrays(arrays)) if arrays else pa.array([], pa.string())
+    return pa.concat_arrays(arrays) if arrays else pa.array([], pa.string())
 
 
 def log_of(store: Store, manifest: Manifest) -> Any:

@@ -88,8 +88,7 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
             if store.size(found.quarantine) is None:
                 store.create_from(found.quarantine, str(aside))
         told = {**origin, "lines": found.lines, "quarantined": found.quarantined, "quarantine": found.quarantine}
-        newest = max((attempts[-1] for attempts in sealed.values()), key=lambda each: each.sealed_utc, default=None)
-        last = _previous(store, newest) if newest is not None else None
+        last = _previous(store, [*sealed.values()][-1][-1]) if sealed else None
         for run_id, writer in sorted(writers.items()):
             attempts = sealed.get(run_id, [])
             steps = list(plan) or (list(rules.plan) if rules is not None else []) or (list(attempts[-1].plan) if attempts else [])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from merestone.audit import questions
 from merestone.cli import edge, options, words
 from merestone.cli.family import Family, Lazy
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, CorruptError, UsageError
@@ -54,12 +55,11 @@ def summary(dataset: str, run_id: str | None, as_json: bool) -> int:
 
     Exit 6 where events contradict each other.
     """
-    version = browse.version_at(dataset)
-    run, made = (run_id, None) if run_id is not None else browse.run_of(version)
-    found = browse.lineage_summary(version.store, run)
-    value = {"name": version.manifest.name, "version": made, **found}
+    opened = browse.open_dataset(browse.parse_address(dataset).where)
+    run, made = (run_id, None) if run_id is not None else browse.run_of(browse.version_at(dataset))
+    value = {"name": questions.name_of(opened), "version": made, **browse.lineage_summary(opened.store, run)}
     edge.answer(value, words.run_summary(value), as_json=as_json)
-    conflicts = found["deduplication"] is not None and found["deduplication"]["conflicts"]
+    conflicts = value["deduplication"] is not None and value["deduplication"]["conflicts"]
     return CorruptError.exit_code if conflicts else EXIT_DONE
 
 

@@ -27,6 +27,7 @@ from merestone.lineage.crs import canonical_crs
 from merestone.lineage.event import IDENTITY, LineageEvent, make_event_id
 from merestone.lineage.mapping import LogMapping, exact_float, read_time, whole_times
 from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
+from merestone.lineage.store import names_files
 
 LINES = (".ndjson", ".jsonl", ".json", ".log")
 COLUMNS = (".parquet", ".arrow", ".feather")
@@ -356,13 +357,14 @@ def _judged(draft: _Draft, lines: int, refused: list[Quarantined], reserved: Res
     if rescued:
         order = np.argsort(rows := np.concatenate([rows, np.array(rescued, np.int64)]))
         sound, rows = pa.concat_tables([sound, collector.to_table()]).take(pa.array(order)), rows[order]
-    taken = _taken(sound, reserved)
-    if taken.any():
-        for at in np.flatnonzero(taken).tolist():
+    taken, nameless = _taken(sound, reserved), _nameless(sound)
+    if (taken | nameless).any():
+        for at in np.flatnonzero(taken | nameless).tolist():
             stage, run = sound.column("stage")[at].as_py(), sound.column("run_id")[at].as_py()
-            reason = f"run {run!r} was published by Merestone, which told of its stage {base_stage(stage)} itself"
+            reason = (f"run_id {run[:40]!r}... is too long to be part of a file name" if nameless[at]
+                      else f"run {run!r} was published by Merestone, which told of its stage {base_stage(stage)} itself")
             refused.append(Quarantined(int(draft.numbers[rows[at]]), reason, draft.text(int(rows[at]))))
-        sound = sound.filter(pa.array(~taken))
+        sound = sound.filter(pa.array(~(taken | nameless)))
     return Batch(lines, sound, tuple(sorted(refused, key=lambda each: each.line)))
 
 
@@ -415,6 +417,13 @@ def _targets(column: Any) -> tuple[Any, Bools]:
 def _event_ids(table: Any) -> Any:
     """`make_event_id` over sound rows: a string array."""
     return columns.to_hex(columns.id_array(columns.event_ids(*(columns.one_chunk(table.column(name)) for name in IDENTITY))))
+
+
+def _nameless(table: Any) -> Bools:
+    """The rows whose run cannot be sealed under its own name."""
+    runs = columns.one_chunk(columns.one_chunk(table.column("run_id")).dictionary_encode())
+    nameless: Bools = np.array([not names_files(each) for each in runs.dictionary.to_pylist()], np.bool_)
+    return nameless.take(np.asarray(runs.indices))
 
 
 def _taken(table: Any, reserved: Reserved) -> Bools:

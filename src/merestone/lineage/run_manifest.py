@@ -91,14 +91,36 @@ def _parsed(path: str, doc: dict[str, Any]) -> RunManifest:
 
 
 def sealed_runs(store: Store, root: str = ROOT) -> list[RunManifest]:
-    """Every sealed attempt of every run, in the order of sealing.
+    """Every sealed attempt of every run, in the order of sealing: a clock that was set back does not turn it round where runs are chained.
 
     Raises:
         CorruptError: a run manifest cannot be read.
     """
     gone = expired_runs(store, root)
     found = [_standing_parts(store, read_manifest(store, name), gone, root) for name, _ in store.list(below(root, f"{RUNS}/")) if name.endswith(".json")]
-    return sorted(found, key=lambda each: (each.sealed_utc, each.run_id, each.attempt))
+    return _in_order(found)
+
+
+def _in_order(found: Sequence[RunManifest]) -> list[RunManifest]:
+    """By when they were sealed. What one of them remembers came before it whatever the clock said then; between others the clock decides."""
+    named = {_name(each.path): each for each in found}
+    ranks: dict[str, tuple[str, int]] = {}
+    for each in found:
+        chain: dict[str, RunManifest] = {}
+        name: str | None = _name(each.path)
+        while name in named and name not in ranks and name not in chain:
+            chain[name] = named[name]
+            previous = named[name].doc["previous"]
+            name = _name(previous["run_manifest"]) if previous else None
+        time, depth = ranks.get(name, ("", 0)) if name is not None else ("", 0)
+        for one, run in reversed(chain.items()):
+            time, depth = max(time, run.sealed_utc), depth + 1
+            ranks[one] = time, depth
+    return sorted(found, key=lambda each: (*ranks[_name(each.path)], each.run_id, each.attempt))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def runs_of(store: Store, root: str = ROOT, *, only: Sequence[str] = ()) -> list[list[RunManifest]]:
@@ -110,8 +132,8 @@ def runs_of(store: Store, root: str = ROOT, *, only: Sequence[str] = ()) -> list
     found: dict[str, list[RunManifest]] = {}
     for each in sealed_runs(store, root):
         if not only or each.run_id in only:
-            found.setdefault(each.run_id, []).append(each)
-    return sorted(found.values(), key=lambda attempts: attempts[-1].sealed_utc)
+            found[each.run_id] = sorted([*found.pop(each.run_id, []), each], key=lambda one: one.attempt)  # the last one met stands last
+    return list(found.values())
 
 
 def attempts_of(store: Store, run_id: str, root: str = ROOT) -> list[RunManifest]:

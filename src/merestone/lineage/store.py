@@ -123,6 +123,8 @@ class RunWriter:
 
     def __post_init__(self) -> None:
         check_identity("run_id", self.run_id)
+        if not names_files(self.run_id):
+            raise ValueError(f"run_id {self.run_id[:40]!r}... is too long to be part of a file name")
         if not 0 <= self.attempt <= MAX_ATTEMPT:
             raise ValueError(f"attempt is {self.attempt}; it has to be from 0 to {MAX_ATTEMPT}")
 
@@ -246,6 +248,11 @@ class RunWriter:
 def below(root: str, path: str) -> str:
     """A path below the store's root; the root "" is the store itself."""
     return f"{root}/{path}" if root else path
+
+
+def names_files(run_id: str) -> bool:
+    """Whether a run's id, percent-encoded, can be part of a file name; the longest that file systems have is 255 bytes."""
+    return len(quote(run_id, safe="")) <= 200
 
 
 def run_manifest_name(run_id: str, attempt: int) -> str:

@@ -232,7 +232,9 @@ class LocalStore:
         path = self.root
         for part in parts:
             path = path / part
-            if path.is_symlink():
+            with self._faults("name", name):  # a part may be longer than the disk's names
+                linked = path.is_symlink()
+            if linked:
                 raise StoreError(f"{path} is a symbolic link; links inside a dataset are not followed", field=name,
                                  hint="replace the link by the file or folder that it points to")
         return path
