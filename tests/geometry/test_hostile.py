@@ -86,7 +86,8 @@ def compare(rows, seed):
             "digest": kernel.digest([], column, grid, shape, rows), "stored": stored, "flags": flags.tolist(),
             "scan": [getattr(seen, each).tolist() for each in ("kind", "has_z", "has_m", "empty", "parts", "vertices", "flags")],
             "bounds": np.nan_to_num(seen.bounds, nan=-7.0).tolist(), "xy": xy.view(np.int64).tolist(),
-            "moved": kernel.with_coordinates(column, np.zeros(xy.shape)),
+            "moved": kernel.with_coordinates(column, np.zeros(xy.shape)), "valid": kernel.valid(column).tolist(),
+            "measures": [np.nan_to_num(each, nan=-7.0).tolist() for each in kernel.measures(column)],
         }
     first = answers[kernel.available()[0]]
     for other in answers.values():
@@ -143,6 +144,8 @@ def test_values_that_ask_for_much_work(name):
     kernel.canonical(column, Grid(3), Shape())
     kernel.digest([], column, Grid(3), Shape(), len(values))
     kernel.scan(column)
+    kernel.valid(column)
+    kernel.measures(column)
     if name == "compiled":  # the other path compares without a bound, and says so
         kernel.within(column, column, 0.5)
         kernel.within(column, moved, 5.0)

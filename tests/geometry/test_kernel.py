@@ -262,6 +262,76 @@ def test_decimals_take_one_division(values):
     np.testing.assert_array_equal(kernel.decimals(pa.array(values, pa.binary())), counts)
 
 
+# Few places, so that vertices repeat, edges touch, cross and run back, and rings lie within each other; shifted, so that doubles have to round.
+places = st.tuples(st.integers(0, 4), st.integers(0, 4))
+ringed = st.lists(places, min_size=3, max_size=7).map(lambda run: [*run, run[0]])
+framed = st.sampled_from([[(0, 0), (4, 0), (4, 4), (0, 4), (0, 0)], [(-9, -9), (9, -9), (9, 9), (-9, 9), (-9, -9)]])
+areas = st.lists(ringed, min_size=1, max_size=3) | st.tuples(framed, ringed).map(list) | st.tuples(framed, ringed, ringed).map(list)
+drawn = st.one_of(
+    areas.map(lambda rings: (3, rings)), st.lists(areas, min_size=1, max_size=3).map(lambda parts: (6, [(3, False, False, rings) for rings in parts])),
+    st.lists(places, min_size=2, max_size=4).map(lambda run: (2, run)), st.lists(places, min_size=1, max_size=2).map(lambda run: (1, run[:1])),
+)
+
+
+def moved(content, by, times):
+    """The same geometry elsewhere and of another size."""
+    if isinstance(content, tuple) and not isinstance(content[0], bool) and len(content) == 2:
+        return by + times * content[0], by + times * content[1]
+    if isinstance(content, tuple):
+        return (*content[:3], moved(content[3], by, times))
+    return [moved(each, by, times) for each in content]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(drawn, min_size=1, max_size=9), st.sampled_from([0.0, 0.1, 1e5, -3e6]), st.sampled_from([1.0, 0.1, 1e-3, 1e-9]))
+def test_validity_and_measures_are_those_of_geos(some, by, times):
+    values = [to_bytes((kind, False, False, moved(content, by, times))) for kind, content in some]
+    built = shapely.from_wkb(np.array(values, object), on_invalid="ignore")
+    given = column([*values, None])
+    assert kernel.valid(given).tolist() == [*shapely.is_valid(built).tolist(), False]
+    for mine, theirs in zip(kernel.measures(given), (shapely.area, shapely.length), strict=True):
+        np.testing.assert_array_equal(mine, [*theirs(built), np.nan])
+
+
+def star(vertices, radius=10.0):
+    """A ring that turns in and out, with all of its vertices in order around the middle."""
+    turns = 2 * np.pi * np.arange(vertices) / vertices
+    reach = radius * (1 + 0.4 * np.cos(7 * turns))
+    return np.round(np.stack([reach * np.cos(turns), reach * np.sin(turns)], axis=-1), 3)
+
+
+@pytest.mark.parametrize("vertices", [7, 40, 41, 500])
+def test_one_crossing_in_a_ring_is_seen_however_long_it_is(vertices):
+    good, bad = star(vertices), star(vertices)
+    bad[[2, 3]] = bad[[3, 2]]
+    shapes = [shapely.Polygon(good), shapely.Polygon(bad), shapely.Polygon(star(vertices, 99.0), [good]), shapely.Polygon(good, [star(7, 99.0)])]
+    assert kernel.valid(pa.array(shapely.to_wkb(shapes))).tolist() == [True, False, True, False]
+
+
+def test_what_is_plainly_valid_is_not_left_to_geos(name, monkeypatch):
+    """A building, a block with a yard, islands, a street with straight stretches: the compiled kernel sees for itself that they are valid."""
+    given = lines(
+        "POLYGON ((0 0, 5 0, 10 0, 10 10, 0 10, 0 0))", "POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (2 2, 2 4, 4 4, 4 2, 2 2), (5 5, 5 6, 6 6, 6 5, 5 5))",
+        "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)), ((2 0, 3 0, 3 1, 2 0)))", "LINESTRING (0 0, 1 1, 0 0)", "MULTILINESTRING ((0 0, 1 1), (0 1, 1 0))",
+        "POINT (1 2)", "MULTIPOINT (1 2, 1 2)", "POLYGON Z ((0 0 1, 5 0 nan, 5 5 1, 0 0 1))",
+    )
+    asked = []
+    there = kernel.fallback.valid
+    monkeypatch.setattr(kernel.fallback, "valid", lambda wkb: asked.append(len(wkb)) or there(wkb))
+    assert kernel.valid(given).all()
+    assert asked == ([] if name == "compiled" else [8])
+
+
+def test_curves_are_neither_valid_nor_measured():
+    curve = struct.pack("<BII", 1, 8, 3) + struct.pack("<6d", 0, 0, 1, 1, 2, 0)
+    inside = struct.pack("<BII", 1, 7, 1) + curve
+    given = pa.array([curve, inside, shapely.to_wkb(shapely.box(0, 0, 2, 3))], pa.binary())
+    assert kernel.valid(given).tolist() == [False, False, True]
+    area, length = kernel.measures(given)
+    np.testing.assert_array_equal(area, [np.nan, np.nan, 6])
+    np.testing.assert_array_equal(length, [np.nan, np.nan, 10])
+
+
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(st.none() | st.binary(max_size=400), max_size=9))
 def test_blake2b_is_that_of_the_standard(values):

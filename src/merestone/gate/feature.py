@@ -22,6 +22,7 @@ import shapely
 from merestone.contract.document import Contract, Field
 from merestone.errors import UsageError
 from merestone.gate.findings import reasons, rejected
+from merestone.geometry import kernel
 from merestone.geometry.form import INFINITE, NAN_XY, NAN_Z, NULL_KIND, SHORT_LINE, SHORT_RING, UNCLOSED_RING, UNREADABLE, Scan
 from merestone.outcome import PASS, REJECT, WARN, RowFaults, Severity, Steps, Surface
 
@@ -309,11 +310,10 @@ def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, 
     rows = np.flatnonzero(judged if contract.topology_rule_set != "3d_solid" else judged & ~np.asarray(stored.has_z, dtype=np.bool_))
     if not len(rows):
         return found
-    shapes = shapely.from_wkb(canonical.take(pa.array(rows, pa.int64())).to_numpy(zero_copy_only=False), on_invalid="ignore")
-    failing = np.flatnonzero(~shapely.is_valid(shapes))
+    failing = rows[~kernel.valid(canonical if len(rows) == len(canonical) else canonical.take(pa.array(rows, pa.int64())))]
     if len(failing):
-        observed = [_reason(text) for text in shapely.is_valid_reason(shapes[failing])]
-        found.append(_invalid(name, rows[failing], pa.array(observed, pa.string())))
+        shapes = shapely.from_wkb(canonical.take(pa.array(failing, pa.int64())).to_numpy(zero_copy_only=False), on_invalid="ignore")
+        found.append(_invalid(name, failing, pa.array([_reason(text) for text in shapely.is_valid_reason(shapes)], pa.string())))
     return found
 
 

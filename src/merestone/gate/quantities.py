@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import shapely
 from pyproj import CRS
 
 from merestone.contract.document import Contract, Field
+from merestone.geometry import kernel
 from merestone.normalise.derive import AREA, LENGTH
 from merestone.outcome import Finding, RowFaults
 
@@ -167,13 +167,13 @@ def _numbers(column: Any) -> npt.NDArray[np.float64]:
 
 def _measures(wkb: Any, what: str, crs: CRS) -> npt.NDArray[np.float64]:
     """Square metres or metres of each shape; of shapes in degrees with the radii of the ellipsoid at their middle latitude."""
-    shapes = shapely.from_wkb(wkb.to_numpy(zero_copy_only=False), on_invalid="ignore")
-    plane = shapely.area(shapes) if what == "area" else shapely.length(shapes)
+    area, length = kernel.measures(wkb)
+    plane = area if what == "area" else length
     if not crs.is_geographic:
         return np.asarray(plane * crs.axis_info[0].unit_conversion_factor ** (2 if what == "area" else 1))
     if what != "area" or crs.ellipsoid is None:
-        return np.full(len(shapes), np.nan)  # a length in degrees depends on its direction
-    boxes = shapely.bounds(shapes)
+        return np.full(len(wkb), np.nan)  # a length in degrees depends on its direction
+    boxes = kernel.scan(wkb).bounds
     latitude = np.radians((boxes[:, 1] + boxes[:, 3]) / 2)
     major, minor = crs.ellipsoid.semi_major_metre, crs.ellipsoid.semi_minor_metre
     flat = 1 - (minor / major) ** 2

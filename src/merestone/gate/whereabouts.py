@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from merestone.geometry.form import placed
 from merestone.outcome import Finding, RowFaults
 
 Box = tuple[float, float, float, float]  # x, y minimum, then maximum
@@ -127,7 +128,7 @@ class Census:
 
 def census(ground: Ground, bounds: Boxes) -> Census:
     """Count one batch: `bounds` of its rows as delivered, NaN where there is no position."""
-    boxes = ground.in_order(bounds[np.isfinite(bounds).all(axis=1)])
+    boxes = ground.in_order(bounds[placed(bounds)])
     if not len(boxes):
         return Census()
     held = np.array([[_inside(boxes, each.box).sum(), _inside(_exchanged(boxes), each.box).sum()] for each in ground.references], np.int64)
@@ -190,7 +191,7 @@ def decide(ground: Ground, counts: Census) -> Verdict:
 
 def faults(ground: Ground, bounds: Boxes, bulk: Bulk | None) -> list[RowFaults]:
     """The rows of one batch that are at fault by themselves: axes swapped, or another unit."""
-    known = np.isfinite(bounds).all(axis=1)
+    known = placed(bounds)
     rows, boxes = np.flatnonzero(known), ground.in_order(bounds[known])
     given, swapped = _votes(ground, boxes)
     alien = _alien(ground, boxes, given)

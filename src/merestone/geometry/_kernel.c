@@ -2,7 +2,7 @@
  *
  * Called through compiled.py only, which hands over Arrow buffers. fallback.py answers the same calls with NumPy; tests hold the two
  * equal to each other and to a slow reference. The parts: _wkb.h reads, _form.h gives the canonical form, _move.h compares two
- * geometries, _blake2b.h hashes; this file turns rows into calls and holds the attribute section of the digest.
+ * geometries, _valid.h sees which are valid, _blake2b.h hashes; this file turns rows into calls and holds the attribute section of the digest.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -10,6 +10,7 @@
 #include "_blake2b.h"
 #include "_form.h"
 #include "_move.h"
+#include "_valid.h"
 
 /* ---- columns ---- */
 
@@ -110,6 +111,14 @@ static inline Span value_at(const Column *column, Py_ssize_t row)
         span.size = (size_t)(end - start);
     }
     return span;
+}
+
+/* The bytes of the first n values of a column of variable length; 0 where its offsets make no sense. */
+static size_t bytes_of(const Column *column, Py_ssize_t n)
+{
+    int64_t start = n ? offset_at(&column->offsets, column->width, column->first) : 0;
+    int64_t end = n ? offset_at(&column->offsets, column->width, column->first + n) : 0;
+    return start >= 0 && end > start && end <= column->data.len ? (size_t)(end - start) : 0;
 }
 
 /* ---- attribute values ---- */
@@ -302,6 +311,23 @@ static PyObject *finish_bytes(int rc, Arena *out)
     return result;
 }
 
+static void capsule_free(PyObject *capsule)
+{
+    free(PyCapsule_GetPointer(capsule, NULL));
+}
+
+/* What grew in an arena, handed over as it lies: (address, size, owner). */
+static PyObject *finish_owned(int rc, Arena *out)
+{
+    size_t size = out->size;
+    uint8_t *data = rc == NO_MEMORY ? NULL : realloc(out->data, size ? size : 1);
+    PyObject *owner = data ? PyCapsule_New(data, NULL, capsule_free) : PyErr_NoMemory();
+    if (!owner)
+        free(data ? data : out->data);
+    memset(out, 0, sizeof *out);
+    return owner ? Py_BuildValue("NnN", PyLong_FromVoidPtr(data), (Py_ssize_t)size, owner) : NULL;
+}
+
 static PyObject *finish_none(int rc)
 {
     if (rc == NO_MEMORY)
@@ -444,12 +470,21 @@ typedef struct {
     const double *bounds;   /* only vertices within, or NULL */
 } Digits;
 
-/* The least d for which the value is the double nearest to a number of d decimals. */
+/* As rint, without a call where no fraction has more than the bits that a sum with 2^52 leaves. */
+static inline double whole_of(double value)
+{
+    return fabs(value) < 0x1p51 ? (value + 0x1.8p52) - 0x1.8p52 : rint(value);
+}
+
+/* The least d for which the value is the double nearest to a number of d decimals. Two roundings make an error below 2^-51 of the product:
+ * one that is farther from a whole number needs no division to tell. */
 static int decimals_of(double value)
 {
-    for (int d = 0; d < MOST_DECIMALS; d++)
-        if (rint(value * POWER_OF_TEN[d]) / POWER_OF_TEN[d] == value)
+    for (int d = 0; d < MOST_DECIMALS; d++) {
+        double moved = value * POWER_OF_TEN[d], whole = whole_of(moved);
+        if (fabs(moved - whole) <= fabs(moved) * 0x1p-51 && whole / POWER_OF_TEN[d] == value)
             return d;
+    }
     return MOST_DECIMALS;
 }
 
@@ -508,9 +543,133 @@ done:
     return result;
 }
 
+/* ---- measures ---- */
+
+typedef struct {
+    Visitor visitor;
+    double area, length, part_area, part_length;
+    int rings, empty_shell, broken;
+} Tape;
+
+static void tape_part(Tape *tape)
+{
+    tape->area += tape->part_area;
+    tape->length += tape->part_length;
+    tape->part_area = tape->part_length = 0;
+}
+
+static int tape_head(Visitor *visitor, const Head *head, uint32_t count)
+{
+    Tape *tape = (Tape *)visitor;
+    tape_part(tape);
+    tape->rings = 0;
+    tape->broken |= head->type > COLLECTION || (head->type == LINE && count == 1);
+    return 1;
+}
+
+/* Area and length as GEOS adds them up, part by part, in the order of the vertices and relative to the first x: the sums are the same doubles. */
+static int tape_run(Visitor *visitor, const Head *head, const uint8_t *at, uint32_t n, int ring)
+{
+    Tape *tape = (Tape *)visitor;
+    size_t stride = 8 * (size_t)dimensions(head);
+    double sum = 0, length = 0, x0, x1, y0, y1, first_x, first_y;
+    int hole = ring && tape->rings++ > 0;
+    if (ring && !hole)
+        tape->empty_shell = n == 0;
+    if (n == 0 || head->type == POINT)
+        return 1;
+    x0 = first_x = load_double(at, head->swap);
+    y0 = y1 = first_y = load_double(at + 8, head->swap);
+    x1 = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        double x, y, dx, dy;
+        at += stride;
+        x = load_double(at, head->swap);
+        y = load_double(at + 8, head->swap);
+        dx = x - x0;
+        dy = y - y1;
+        length += sqrt(dx * dx + dy * dy);
+        if (i > 1)
+            sum += x1 * (y0 - y);
+        y0 = y1;
+        x1 = x - first_x;
+        y1 = y;
+        x0 = x;
+    }
+    tape->part_length += length;
+    if (ring) {
+        tape->broken |= n < 3 || x0 != first_x || y1 != first_y || (hole && tape->empty_shell);
+        tape->part_area += hole ? -fabs(sum / 2) : fabs(sum / 2);
+    }
+    return 1;
+}
+
+/* measures(wkb, n, area, length): float64 each, NaN where there is no geometry, or none that can be built. */
+static PyObject *kernel_measures(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *given, *targets[2], *result = NULL;
+    Py_ssize_t n;
+    Column wkb = {0};
+    Py_buffer out[2] = {{0}};
+    if (!PyArg_ParseTuple(args, "OnOO", &given, &n, &targets[0], &targets[1]))
+        return NULL;
+    if (!wkb_take(given, n, &wkb) || !writable(targets[0], n * 8, &out[0]) || !writable(targets[1], n * 8, &out[1]))
+        goto done;
+    double *area = out[0].buf, *length = out[1].buf;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t row = 0; row < n; row++) {
+        Span value = is_present(&wkb, row) ? value_at(&wkb, row) : (Span){(const uint8_t *)"", 0};
+        Bytes in = {value.at, value.at + value.size};
+        Head head;
+        Tape tape = {{tape_head, tape_run}, 0, 0, 0, 0, 0, 0, 0};
+        int known = walk(&in, &tape.visitor, &head) >= 0 && !tape.broken;
+        tape_part(&tape);
+        area[row] = known ? tape.area : NAN;
+        length[row] = known ? tape.length : NAN;
+    }
+    Py_END_ALLOW_THREADS
+    result = finish_none(1);
+done:
+    release(&out[0]);
+    release(&out[1]);
+    column_release(&wkb);
+    return result;
+}
+
+/* ---- validity ---- */
+
+/* doubtful(wkb, n, out): 1 where a value is not valid beyond doubt, a null among them; bytes. */
+static PyObject *kernel_doubtful(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *given, *target, *result = NULL;
+    Py_ssize_t n;
+    Column wkb = {0};
+    Soundness soundness = {0};
+    Py_buffer out = {0};
+    if (!PyArg_ParseTuple(args, "OnO", &given, &n, &target))
+        return NULL;
+    if (!wkb_take(given, n, &wkb) || !writable(target, n, &out))
+        goto done;
+    uint8_t *doubtful = out.buf;
+    int rc = 1;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t row = 0; row < n && rc != NO_MEMORY; row++) {
+        Span value = is_present(&wkb, row) ? value_at(&wkb, row) : (Span){(const uint8_t *)"", 0};
+        rc = surely_valid(&soundness, (Bytes){value.at, value.at + value.size});
+        doubtful[row] = rc != 1;
+    }
+    Py_END_ALLOW_THREADS
+    result = finish_none(rc);
+done:
+    soundness_free(&soundness);
+    release(&out);
+    column_release(&wkb);
+    return result;
+}
+
 /* ---- canonical form and digest ---- */
 
-/* encode(wkb, n, form, offsets) -> bytes: the value of a geometry as an attribute: G, or 0x02 and the bytes as they are. */
+/* encode(wkb, n, form, offsets) -> (address, size, owner): the value of a geometry as an attribute: G, or 0x02 and the bytes as they are. */
 static PyObject *kernel_encode(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given, *wanted, *target, *result = NULL;
@@ -536,8 +695,7 @@ static PyObject *kernel_encode(PyObject *Py_UNUSED(module), PyObject *args)
         offsets[row + 1] = (int64_t)form.out.size;
     }
     Py_END_ALLOW_THREADS
-    result = finish_bytes(rc, &form.out);
-    memset(&form.out, 0, sizeof form.out);
+    result = finish_owned(rc, &form.out);
 done:
     form_free(&form);
     release(&out);
@@ -545,7 +703,7 @@ done:
     return result;
 }
 
-/* canonical(wkb, n, form, wanted type, offsets, flags) -> bytes: the geometry as it is stored. */
+/* canonical(wkb, n, form, wanted type, offsets, flags) -> (address, size, owner): the geometry as it is stored. */
 static PyObject *kernel_canonical(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given, *wanted, *targets[2], *result = NULL;
@@ -561,7 +719,7 @@ static PyObject *kernel_canonical(PyObject *Py_UNUSED(module), PyObject *args)
         goto done;
     int64_t *offsets = out[0].buf;
     uint8_t *flags = out[1].buf;
-    int rc = 1;
+    int rc = reserve(&stored, bytes_of(&wkb, n)) ? 1 : NO_MEMORY;  /* what is stored is about as long as what was delivered */
     Py_BEGIN_ALLOW_THREADS
     offsets[0] = 0;
     for (Py_ssize_t row = 0; row < n && rc != NO_MEMORY; row++) {
@@ -583,8 +741,7 @@ static PyObject *kernel_canonical(PyObject *Py_UNUSED(module), PyObject *args)
         offsets[row + 1] = (int64_t)stored.size;
     }
     Py_END_ALLOW_THREADS
-    result = finish_bytes(rc, &stored);
-    memset(&stored, 0, sizeof stored);
+    result = finish_owned(rc, &stored);
 done:
     free(stored.data);
     form_free(&form);
@@ -618,20 +775,20 @@ static PyObject *bytes_of_rows(PyObject *args, Take take, Put put_row)
         offsets[row + 1] = (int64_t)arena.size;
     }
     Py_END_ALLOW_THREADS
-    result = finish_bytes(rc, &arena);
+    result = finish_owned(rc, &arena);
 done:
     columns_release(columns, columns_n);
     release(&out);
     return result;
 }
 
-/* attributes(columns, n, offsets) -> bytes: the attribute section of each row; also the value of a struct. */
+/* attributes(columns, n, offsets) -> (address, size, owner): the attribute section of each row; also the value of a struct. */
 static PyObject *kernel_attributes(PyObject *Py_UNUSED(module), PyObject *args)
 {
     return bytes_of_rows(args, columns_take, put_attributes);
 }
 
-/* elements(column, n, offsets) -> bytes: each value as a list holds it: tag, length, value, or one zero byte for null. */
+/* elements(column, n, offsets) -> (address, size, owner): each value as a list holds it: tag, length, value, or one zero byte for null. */
 static PyObject *kernel_elements(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given, *target, *result = NULL;
@@ -652,7 +809,7 @@ static PyObject *kernel_elements(PyObject *Py_UNUSED(module), PyObject *args)
         offsets[row + 1] = (int64_t)arena.size;
     }
     Py_END_ALLOW_THREADS
-    result = finish_bytes(rc, &arena);
+    result = finish_owned(rc, &arena);
 done:
     column_release(&column);
     release(&out);
@@ -835,7 +992,7 @@ static int pieces_take(PyObject *given, Py_ssize_t n, Column **pieces, Py_ssize_
     return 1;
 }
 
-/* joined(pieces, n, offsets) -> bytes: the pieces of each row, one after the other. */
+/* joined(pieces, n, offsets) -> (address, size, owner): the pieces of each row, one after the other. */
 static PyObject *kernel_joined(PyObject *Py_UNUSED(module), PyObject *args)
 {
     return bytes_of_rows(args, pieces_take, put_pieces);
@@ -970,7 +1127,7 @@ static int copy_run(Visitor *visitor, const Head *head, const uint8_t *at, uint3
     return 1;
 }
 
-/* with_coordinates(wkb, n, xy, offsets) -> bytes; the number of positions is checked by the caller. */
+/* with_coordinates(wkb, n, xy, offsets) -> (address, size, owner); the number of positions is checked by the caller. */
 static PyObject *kernel_with_coordinates(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given, *positions, *target, *result = NULL;
@@ -1003,7 +1160,7 @@ static PyObject *kernel_with_coordinates(PyObject *Py_UNUSED(module), PyObject *
         offsets[row + 1] = (int64_t)copy.out.size;
     }
     Py_END_ALLOW_THREADS
-    result = finish_bytes(rc, &copy.out);
+    result = finish_owned(rc, &copy.out);
 done:
     release(&xy);
     release(&out);
@@ -1166,6 +1323,8 @@ done:
 static PyMethodDef methods[] = {
     {"scan", kernel_scan, METH_VARARGS, NULL},
     {"decimals", kernel_decimals, METH_VARARGS, NULL},
+    {"measures", kernel_measures, METH_VARARGS, NULL},
+    {"doubtful", kernel_doubtful, METH_VARARGS, NULL},
     {"encode", kernel_encode, METH_VARARGS, NULL},
     {"canonical", kernel_canonical, METH_VARARGS, NULL},
     {"attributes", kernel_attributes, METH_VARARGS, NULL},
@@ -1184,7 +1343,7 @@ static PyMethodDef methods[] = {
 /* Counts up when a call changes, so that compiled.py knows an extension that was built from other sources than its own. */
 static int name_calls(PyObject *module)
 {
-    return PyModule_AddIntConstant(module, "CALLS", 2);
+    return PyModule_AddIntConstant(module, "CALLS", 3);
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, name_calls}, {0, NULL}};

@@ -13,13 +13,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import merestone.geometry._kernel as _kernel  # noqa: PLR0402 - mypy finds the stub of a C module in this form only
+from merestone.geometry import fallback
 from merestone.geometry.form import WANTED, Column, Entry, Grid, Piece, Scan, Shape, empty_scan
 
 NAME = "compiled"
-if getattr(_kernel, "CALLS", 1) != 2:
+if getattr(_kernel, "CALLS", 1) != 3:
     raise ImportError("the compiled kernel was built from other sources than these; build it again")
 
 _SIGNED, _UNSIGNED, _FLOAT, _BOOLEAN, _FIXED, _VARIABLE, _LIST, _CODED = range(8)
+_Owned = tuple[int, int, object]
 _Given = tuple[int, int, bytes, Any, Any, Any, Any, int, int]
 
 
@@ -61,14 +63,14 @@ def _wide_offsets(array: Any) -> tuple[Any, Any]:
     return np.ascontiguousarray(starts, np.int64), data
 
 
-def _joined(offsets: npt.NDArray[np.int64], data: bytes, like: Any = None) -> Any:
-    """A binary array from the kernel's output, with the nulls of `like`; large only where 2 GiB are not enough."""
-    n = len(offsets) - 1
-    large = len(data) >= 2**31
+def _joined(offsets: npt.NDArray[np.int64], data: _Owned, like: Any = None) -> Any:
+    """A binary array over the kernel's output, with the nulls of `like`; large only where 2 GiB are not enough."""
+    n, (address, size, owner) = len(offsets) - 1, data
+    large = size >= 2**31
     mask = None if like is None or like.null_count == 0 else pa.compute.is_valid(like).buffers()[1]
     kind = pa.large_binary() if large else pa.binary()
     starts = offsets if large else offsets.astype(np.int32)
-    return pa.Array.from_buffers(kind, n, [mask, pa.py_buffer(starts), pa.py_buffer(data)])
+    return pa.Array.from_buffers(kind, n, [mask, pa.py_buffer(starts), pa.foreign_buffer(address, size, owner)])
 
 
 def _form(grid: Grid, shape: Shape) -> tuple[int, int, int, bool, bool, bool]:
@@ -87,6 +89,23 @@ def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None) -> npt.
     counts = np.zeros((2, 17), np.int64)
     _kernel.decimals(_binary(wkb), len(wkb), counts, bounds is not None, bounds or (0.0, 0.0, 0.0, 0.0))
     return counts
+
+
+def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """See `kernel.measures`."""
+    area, length = np.empty(len(wkb)), np.empty(len(wkb))
+    _kernel.measures(_binary(wkb), len(wkb), area, length)
+    return area, length
+
+
+def valid(wkb: Any) -> npt.NDArray[np.bool_]:
+    """See `kernel.valid`. GEOS is asked for the few rows in which two segments come so close that they might meet."""
+    doubtful = np.empty(len(wkb), np.bool_)
+    _kernel.doubtful(_binary(wkb), len(wkb), doubtful)
+    rows, out = np.flatnonzero(doubtful), ~doubtful
+    if len(rows):
+        out[rows] = fallback.valid(wkb.take(pa.array(rows)))
+    return out
 
 
 def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:

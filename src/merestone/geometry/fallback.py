@@ -16,13 +16,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import shapely
 
 from merestone.geometry import apart, flat, single
 from merestone.geometry.form import (
+    CANONICAL_UNREADABLE,
     NULL_KIND,
+    RAW_GRID,
     UNREADABLE,
     UNREADABLE_KIND,
     WANTED,
+    WRONG_TYPE,
     Column,
     Entry,
     Grid,
@@ -182,6 +186,29 @@ def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None) -> npt.
             left = left[~exact]
         counts[axis, _DECIMALS] = len(left)
     return counts
+
+
+def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """See `kernel.measures`."""
+    with np.errstate(all="ignore"):  # NaN and infinity are findings elsewhere; here they are no measure
+        shapes = _built(wkb)
+        return np.asarray(shapely.area(shapes)), np.asarray(shapely.length(shapes))
+
+
+def valid(wkb: Any) -> npt.NDArray[np.bool_]:
+    """See `kernel.valid`."""
+    with np.errstate(all="ignore"):
+        return np.asarray(shapely.is_valid(_built(wkb)))
+
+
+def _built(wkb: Any) -> npt.NDArray[np.object_]:
+    """Each row as GEOS holds it, None for what it cannot build."""
+    values = wkb.to_numpy(zero_copy_only=False)
+    try:
+        return np.asarray(shapely.from_wkb(values, on_invalid="ignore"))
+    except NotImplementedError:  # a curve, which shapely does not take
+        flags = canonical(wkb, RAW_GRID, Shape())[1]
+        return np.asarray(shapely.from_wkb(np.where(flags & (CANONICAL_UNREADABLE | WRONG_TYPE), None, values), on_invalid="ignore"))
 
 
 def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:

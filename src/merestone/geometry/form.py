@@ -148,6 +148,16 @@ class Scan:
     bounds: npt.NDArray[np.float64]
     flags: npt.NDArray[np.uint16]
 
+    @property
+    def placed(self) -> npt.NDArray[np.bool_]:
+        """(n,) the rows that have a position."""
+        return placed(self.bounds)
+
+
+def placed(bounds: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """The boxes (n, 4) with an extent on both axes, as those of a `Scan`: finite, or NaN at both ends of an axis."""
+    return ~(np.isnan(bounds[:, 0]) | np.isnan(bounds[:, 1]))
+
 
 def empty_scan(n: int) -> Scan:
     """Arrays for n rows, to be filled."""

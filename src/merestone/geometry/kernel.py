@@ -48,7 +48,7 @@ __all__ = [
     "BAD_ORDINATE", "CANONICAL_UNREADABLE", "COLLAPSED", "DROPPED_M", "DROPPED_Z", "INFINITE", "NAME", "NAN_XY", "NAN_Z", "SHORT_LINE",
     "SHORT_RING", "TRAILING_BYTES", "UNCLOSED_RING", "UNREADABLE", "WRONG_TYPE", "Column", "Entry", "Grid", "Piece", "Scan", "Shape", "attributes",
     "available", "blake2b16", "canonical", "coordinates", "decimals", "digest", "elements", "encode", "hashed", "hilbert",
-    "is_reversed", "joined", "largest_move", "scan", "use", "with_coordinates", "within",
+    "is_reversed", "joined", "largest_move", "measures", "scan", "use", "valid", "with_coordinates", "within",
 ]
 
 try:
@@ -108,6 +108,22 @@ def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None = None) 
     vertices within count. Unreadable rows count nothing.
     """
     return _implementation().decimals(_one(wkb), bounds)  # type: ignore[no-any-return]  # one of two modules
+
+
+def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Area and length in the plane of x and y, as GEOS measures them: float64 (n) each, in units of the coordinates, squared for the area.
+
+    The length of an area is that of its rings. NaN for null, for what cannot be built (unreadable, an open ring) and for curves and surfaces.
+    """
+    return _implementation().measures(_one(wkb))  # type: ignore[no-any-return]  # one of two modules
+
+
+def valid(wkb: Any) -> npt.NDArray[np.bool_]:
+    """Whether each geometry is valid (Simple Features, OGC 06-103r4 section 6.1), as GEOS judges it; bool (n).
+
+    False for null, for what cannot be built and for curves and surfaces.
+    """
+    return _implementation().valid(_one(wkb))  # type: ignore[no-any-return]  # one of two modules, chosen at run time
 
 
 def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:
