@@ -11,6 +11,8 @@ import pytest
 import shapely
 
 from estate import geoparquet, save
+from merestone.geometry import kernel
+from merestone.publish.spool import Spool
 from merestone.report.iso19115_lint import read_record
 
 FIELDS = ({"name": "pid", "type": "string", "nullable": False}, {"name": "use", "type": "string"})
@@ -147,3 +149,35 @@ def test_data_that_hold_no_time_are_not_taken_for_fresh(sighted, merestone):
 def test_a_time_without_a_zone_is_refused(sighted, merestone, now):
     ended = merestone("check", sighted(SEEN), "--now", now, "--json")
     assert (ended.code, ended.doc["error"]["field"]) == (2, "--now")
+
+
+def test_a_check_keeps_rows_only_where_they_are_looked_at_again(plots, merestone, tmp_path, monkeypatch):
+    """Neither digests nor a copy of the delivery are made to find what is wrong with it; topology and places do need its rows."""
+    document = json.loads(plots.contract.read_text())
+    plain = tmp_path / "plain.yaml"
+    plain.write_text(json.dumps({**document, "topology_rule_set": "none"}))
+    written = []
+    there = Spool.write
+    monkeypatch.setattr(Spool, "write", lambda spool, batch: written.append(batch.num_rows) or there(spool, batch))
+    monkeypatch.setattr(kernel, "digest", None)
+    for args, rows in (((plain,), []), ((plain, "--errors", tmp_path / "e.gpkg"), [30]), ((plots.contract,), [30])):
+        written.clear()
+        ended = merestone("check", plots.bad, "--contract", *args, "--json")
+        assert {"enum", "validity"} <= {each["rule"] for each in ended.doc["findings"]}
+        assert (ended.code, written) == (1, rows)
+
+
+def test_a_check_reads_again_for_rows_that_only_the_whole_gives_away(estate, merestone, tmp_path):
+    """The first reading finds that some row has its axes swapped, the second which; what both find is told once."""
+    made = estate(FIELDS, geometry_type="point", key=["pid"], crs_epsg=28992, coordinate_precision=0, semantics={"use": {"enum": ["a", "b"]}},
+                  contract_version="v1.0.0-crs:EPSG:28992-res:1m", extent=[100_000, 400_000, 200_000, 500_000])
+    rows = [{"pid": f"p{n}", "use": "a", "geometry": shapely.Point(155_000 + n, 463_000)} for n in range(50)]
+    rows[7]["geometry"] = shapely.Point(463_000, 155_007)
+    rows[9]["use"] = "z"
+    delivered = save(rows, tmp_path / "one.gpkg", 28992)
+    made.write(delivered)
+    contract = made.folder / "product.contract.yaml"
+    contract.write_text(json.dumps({**json.loads(contract.read_text()), "key": ["pid"]}))
+    ended = merestone("check", delivered, "--contract", contract, "--json")
+    seen = {each["rule"]: (each["count"], each["features"][0]["id"]) for each in ended.doc["findings"] if each["features"]}
+    assert (seen["axis_order"], seen["enum"]) == ((1, "p7"), (1, "p9"))

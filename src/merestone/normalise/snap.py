@@ -24,6 +24,7 @@ from merestone.geometry.form import (
     NAN_Z,
     WRONG_TYPE,
     Grid,
+    Scan,
     Shape,
 )
 from merestone.outcome import PASS, REJECT, WARN, RowFaults, Steps
@@ -34,12 +35,13 @@ _KINDS = (
 )  # fmt: skip
 
 
-def snap(wkb: Any, contract: Contract) -> tuple[Any, list[RowFaults], Steps]:
+def snap(wkb: Any, contract: Contract, scan: Scan | None = None) -> tuple[Any, list[RowFaults], Steps]:
     """Geometries in the stored form of a contract.
 
     Args:
         wkb: a pyarrow binary array in the contract's CRS, x, y order.
         contract: its precision, type, dimensions and direction decide.
+        scan: of `wkb`, where there is one already.
 
     Returns:
         Canonical ISO WKB; the rows that collapse on the grid, have another type than agreed or lie beyond what the grid can hold
@@ -50,7 +52,7 @@ def snap(wkb: Any, contract: Contract) -> tuple[Any, list[RowFaults], Steps]:
     grid = Grid(contract.coordinate_precision, clause.z_precision, clause.m_precision)
     shape = Shape(contract.geometry_type, clause.dimensions, clause.direction)  # type: ignore[arg-type]  # lint refuses raster before a run
     stored, flags = kernel.canonical(wkb, grid, shape)
-    scan = kernel.scan(wkb)
+    scan = kernel.scan(wkb) if scan is None else scan
     numbers = (scan.flags & (NAN_XY | INFINITE | NAN_Z)) == 0
     readable = (flags & CANONICAL_UNREADABLE) == 0
     name = contract.geometry_name

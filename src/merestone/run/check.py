@@ -6,15 +6,13 @@ Not here: the steps (`prepare`, `receive`, `process`), guards, which judge a cha
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from pyproj import CRS
 
-from merestone.change.classes import Before
 from merestone.contract.document import Contract
 from merestone.contract.registry import read_contract
 from merestone.dataset.current import current
@@ -29,9 +27,9 @@ from merestone.run import environment
 from merestone.run.neighbourhood import Judged, judge_delivery
 from merestone.run.places import layer, places_of, shown, write_layer
 from merestone.run.prepare import Prepared, prepare
-from merestone.run.process import Processed, process
+from merestone.run.process import Processed, process_parts
 from merestone.run.publication import CrsRule, KeyRule, PartitionRule, Publication
-from merestone.run.receive import Received, receive, without_consequences
+from merestone.run.receive import Received, Reception, without_consequences
 from merestone.source.port import SourceSpec, UnreadableValueError
 from merestone.source.raster import read_raster
 from merestone.storage.open import open_store
@@ -85,23 +83,41 @@ def check(publication: Publication, *, delivery: str, contract: str, places: Pla
     if agreed.geometry_type == "raster":
         return _raster(publication, agreed, delivery, contract, clock, places)
     last = current(open_store(publication.destination)) if publication.destination else None
-    prepared = prepare(publication, None, evidence=last)
+    prepared = replace(prepare(publication, None, evidence=last), compared=False)
     findings = [*prepared.findings]
     if prepared.unreadable:
         return _ended(publication, prepared, findings, delivery, contract, clock, places)
     with environment.scratch() as folder:
-        workers = environment.cores()
+        keep = places.errors is not None or places.page or agreed.topology_rule_set != "none"
         try:
-            received = receive(prepared, Known.nothing(), folder, workers=workers)
+            received, processed = _passes(prepared, folder, keep=keep)
         except UnreadableValueError as fault:
             return _ended(publication, prepared, [*findings, fault.finding], delivery, contract, clock, places)
         findings += [*received.findings, *_service(prepared, received, now or environment.now())]
-        size = len(received.candidates)
-        before = Before(np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.uint64), np.full(size, -1, np.int32))
-        processed = process(prepared, received.candidates, before, folder, workers=workers, events=lambda *_: None)
         judged = judge_delivery(prepared, received.candidates, processed)
         findings += [*without_consequences(received, [*received.tally.findings(), *processed.tally.findings()]), *judged.findings]
         return _ended(publication, prepared, findings, delivery, contract, clock, places, (received, processed, judged))
+
+
+def _passes(prepared: Prepared, folder: str, *, keep: bool) -> tuple[Received, Processed]:
+    """Both passes at once, a batch going through the second as soon as the first is done with it: what is judged is not kept.
+
+    Args:
+        prepared: settings and values of the check.
+        folder: the scratch folder.
+        keep: whether rows are looked at again: their topology, or their places.
+
+    Raises:
+        SourceError: the delivery breaks off or cannot be decoded.
+    """
+    reception, workers = Reception(prepared, Known.nothing()), environment.cores()
+    while True:
+        parts = reception.parts(workers=workers // 2)  # the lighter half; on two cores the reading thread does it between two batches
+        processed = process_parts(prepared, parts, folder, workers=workers, keep=keep)
+        received = reception.received(processed.spool)
+        if not reception.suspects:
+            return received, processed
+        reception = reception.again()
 
 
 def _ended(

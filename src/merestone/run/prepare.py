@@ -71,7 +71,8 @@ class Prepared:
     (None where the domains are the same). short_cut: same bytes, same verdict. comparable: the source digests of the last version are of
     the same domain, so that equal ones mean equal deliveries. rewritten: something that no digest holds is agreed anew (a derived measure,
     the epoch), so that every row is stored anew. unreadable: rows cannot be processed at all. judged: rows have to keep the contract's rules
-    (a comparison only reads in its types and on its grid). rekeyed: the key rule is another than the last version's, which the publication
+    (a comparison only reads in its types and on its grid). compared: rows are held against a version or make one, so that they have digests and
+    refused ones are kept (a check only counts and names them). rekeyed: the key rule is another than the last version's, which the publication
     names a migration for. key_table: hashes of old and new keys, pair by pair, from the file that it names. published: how the rows of the
     last version stand in its files, and the columns of their key.
 
@@ -118,6 +119,7 @@ class Prepared:
     key_table: tuple[Halves, Halves] | None
     published: PublishedRows
     judged: bool = True
+    compared: bool = True
     grounds: Mapping[str, Ground] = field(default_factory=dict)
     quantities: tuple[Quantity, ...] = ()
     measuring: CRS | None = None

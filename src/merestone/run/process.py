@@ -5,7 +5,7 @@ Not here: every row (`receive`), the verdict on the change (`line`), writing (`r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,15 +32,19 @@ from merestone.outcome import RowFaults, Steps
 from merestone.publish.spool import ROW, Numbers, Spool, bucket_plan, shuffle
 from merestone.run.engine import run_units
 from merestone.run.prepare import KEY, Prepared
-from merestone.run.receive import Candidates, rejects_table
+from merestone.run.receive import Candidates, Part, rejects_table
 from merestone.storage.port import Store
 
+Events = Callable[[int, Any, list[Steps]], None]
 DELIVERED = MACHINERY + "delivered"
 BUCKET_BYTES = 32 << 20  # what is held of candidates at a time, per worker
 
 
 @dataclass(frozen=True, slots=True)
 class _Row2:
+    """One batch after pass 2. `batch` and `ids` only where somebody wants them."""
+
+    part: Part
     batch: Any
     digest: Halves
     deciding: Halves
@@ -55,34 +59,34 @@ class _Row2:
 
 @dataclass(slots=True)
 class Processed:
-    """Candidates in the form in which they would be stored; arrays as long as the spool.
+    """Candidates in the form in which they would be stored; n of them, in their order.
 
-    digest: uint64 (n, 2), what would be stored. deciding: the same in the domain of the last version. centres: x, y of the middle of the
-    stored geometry's box, NaN where there is none; empty where no scheme needs them. extent: xmin, ymin, xmax, ymax of all of them.
-    refused: float64 (n, 4), boxes of rejected rows, NaN for the others. misshapen: rows rejected for their geometry.
+    digest: uint64 (n, 2), what would be stored; empty in a check. deciding: the same in the domain of the last version. centres: x, y of the
+    middle of the stored geometry's box, NaN where there is none; empty where no scheme needs them. extent: xmin, ymin, xmax, ymax of all of
+    them. rejected: bool (n,). misshapen: those rejected for their geometry. refused: float64 (k, 4), the boxes of the rejected, NaN where
+    there is none. spool: all rows, or none where nobody asked for them.
     """
 
     spool: Spool
     digest: Halves
     deciding: Halves
     centres: Numbers
-    rejected: npt.NDArray[np.bool_]
-    extent: tuple[float, float, float, float] | None
-    tally: FindingTally
-    rejects: list[Any]
-    findings: list[Any]
-    refused: npt.NDArray[np.float64]
-    misshapen: npt.NDArray[np.bool_]
+    extent: tuple[float, float, float, float] | None = None
+    rejected: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    misshapen: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    refused: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 4)))
+    tally: FindingTally = field(default_factory=FindingTally)
+    rejects: list[Any] = field(default_factory=list)
+    findings: list[Any] = field(default_factory=list)
 
     def absent(self, *, misshapen: bool) -> npt.NDArray[np.float64]:
         """The boxes (k, 4) of the rejected rows that have a place, or of those of them whose geometry is at fault."""
-        there = self.rejected & np.isfinite(self.refused).all(axis=1)
-        return self.refused[there & self.misshapen if misshapen else there]
+        there = np.isfinite(self.refused).all(axis=1)
+        return self.refused[there & self.misshapen[self.rejected] if misshapen else there]
 
 
 def process(
-    prepared: Prepared, candidates: Candidates, before: Before, folder: str, *, workers: int,
-    events: Callable[[int, Any, list[Steps]], None],
+    prepared: Prepared, candidates: Candidates, before: Before, folder: str, *, workers: int, events: Events | None,
 ) -> Processed:
     """Bring every candidate into the contract's form and judge it by itself.
 
@@ -92,116 +96,132 @@ def process(
         before: the index rows of the candidates.
         folder: the scratch folder.
         workers: how many batches at a time.
-        events: called with (batch number, feature ids, steps) for each batch, in order: the lineage of what the stages did.
+        events: called with (batch number, feature ids, steps) for each batch, in order: the lineage of what the stages did. None where
+            nobody listens.
     """
-    spool = Spool(folder, "processed", prepared.spool_schema.append(pa.field(DELIVERED, pa.binary())))
-    size, known = len(candidates), candidates.slot >= 0
+    size = len(candidates)
     # What is delivered in the contract's CRS has one digest: rounding and ordering are part of it, so that the stored form has it too.
     digest = candidates.source if prepared.one_digest else np.zeros((size, 2), np.uint64)
     deciding = digest if prepared.old_layout is None else np.zeros((size, 2), np.uint64)
-    out = Processed(spool, digest, deciding, Numbers(folder, "centres", 2), np.zeros(size, bool), None, FindingTally(), [], [],
-                    np.broadcast_to(np.full((1, 4), np.nan), (size, 4)), np.zeros(size, bool))
-    extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
+    out = _nothing_yet(prepared, folder, digest, deciding)
 
-    def units() -> Iterator[tuple[Any, slice]]:
+    def units() -> Iterator[tuple[Part, Halves]]:
         at = 0
-        for batch in candidates.spool.batches():
-            yield batch, slice(at, at + batch.num_rows)
-            at += batch.num_rows
+        for part in candidates.parts():
+            yield part, before.digest[at : at + len(part.row)]
+            at += len(part.row)
 
-    def task(unit: tuple[Any, slice]) -> _Row2:
-        batch, here = unit
-        source = candidates.source[here] if prepared.one_digest else None
-        return _process(prepared, batch, candidates, here, before.digest[here], source)
+    return _all(prepared, units(), out, workers=workers, events=events, keep=True)
 
-    at = 0
-    for number, one in enumerate(run_units(task, units(), workers=workers)):
-        here = slice(at, at + one.batch.num_rows)
-        at = here.stop
-        spool.write(one.batch)
-        if not prepared.one_digest:
-            digest[here] = one.digest
-        if prepared.old_layout is not None:
-            deciding[here] = one.deciding
-        out.rejected[here] = one.rejected
-        if one.rejected.any():
-            if not out.refused.flags.writeable:
-                out.refused = out.refused.copy()
-            out.refused[here][one.rejected] = one.bounds[one.rejected]
-            out.misshapen[here] = rejected([each for each in one.faults if each.surface in ("geometry", "crs")], one.batch.num_rows)
-        if prepared.spatial:
+
+def process_parts(prepared: Prepared, parts: Iterable[Part], folder: str, *, workers: int, keep: bool) -> Processed:
+    """The same for candidates as they come from pass 1, where all that is asked is what is wrong with them.
+
+    Args:
+        prepared: settings and values of the run; nothing is compared in it.
+        parts: from pass 1, while it reads.
+        folder: the scratch folder.
+        workers: how many batches at a time.
+        keep: whether the rows and the lines of `_findings/` are wanted afterwards.
+    """
+    none = np.zeros((0, 2), np.uint64)
+    return _all(prepared, ((part, none) for part in parts), _nothing_yet(prepared, folder, none, none), workers=workers, events=None, keep=keep)
+
+
+def _nothing_yet(prepared: Prepared, folder: str, digest: Halves, deciding: Halves) -> Processed:
+    schema = prepared.spool_schema.append(pa.field(DELIVERED, pa.binary()))
+    return Processed(Spool(folder, "processed", schema), digest, deciding, Numbers(folder, "centres", 2))
+
+
+def _all(
+    prepared: Prepared, units: Iterable[tuple[Part, Halves]], out: Processed, *, workers: int, events: Events | None, keep: bool,
+) -> Processed:
+    extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
+    refused: list[npt.NDArray[np.bool_]] = [out.rejected]
+    misshapen: list[npt.NDArray[np.bool_]] = [out.misshapen]
+    boxes: list[npt.NDArray[np.float64]] = [out.refused]
+    start = 0
+    for number, one in enumerate(run_units(lambda unit: _process(prepared, *unit, told=events is not None, keep=keep), units, workers=workers)):
+        rows = one.part.row.astype(np.int64)
+        here = slice(start, start + len(rows))
+        start = here.stop
+        if keep:
+            out.spool.write(one.batch)
+        if prepared.compared and not prepared.one_digest:
+            out.digest[here] = one.digest
+        if prepared.compared and prepared.old_layout is not None:
+            out.deciding[here] = one.deciding
+        refused.append(one.rejected)
+        misshapen.append(rejected([each for each in one.faults if each.surface in ("geometry", "crs")], len(rows)))
+        boxes.append(one.bounds[one.rejected])
+        if prepared.compared and prepared.spatial:
             out.centres.append(one.centre)
         extent[:2], extent[2:] = np.minimum(extent[:2], one.extent[:2]), np.maximum(extent[2:], one.extent[2:])
         if one.faults:
-            rows = candidates.row[here].astype(np.int64)
             out.tally.add(one.faults, rows=rows, ids=one.ids, bounds=one.bounds)
-            out.rejects.append(rejects_table(one.faults, rows, one.ids, one.batch, one.batch.column(prepared.geometry)))
-            held = one.rejected & known[here] & (prepared.publication.rejects.published == "hold")
-            out.findings.append(findings_table(one.faults, rows=rows, ids=one.ids, keys=one.batch.column(KEY), held=held))
-        events(number, one.ids, one.steps)
-    spool.close()
+            if prepared.compared:
+                out.rejects.append(rejects_table(one.faults, rows, one.ids, one.batch, one.batch.column(prepared.geometry)))
+            if keep:
+                held = one.rejected & (one.part.slot >= 0) & (prepared.publication.rejects.published == "hold")
+                out.findings.append(findings_table(one.faults, rows=rows, ids=one.ids, keys=one.part.rows.column(KEY), held=held))
+        if events is not None:
+            events(number, one.ids, one.steps)
+    out.spool.close()
+    out.rejected, out.misshapen, out.refused = np.concatenate(refused), np.concatenate(misshapen), np.concatenate(boxes)
     if np.isfinite(extent).all():
         out.extent = (float(extent[0]), float(extent[1]), float(extent[2]), float(extent[3]))
     return out
 
 
-def _process(
-    prepared: Prepared, batch: Any, candidates: Candidates, here: slice, old: Halves, source: Halves | None
-) -> _Row2:
-    contract, n = prepared.contract, batch.num_rows
-    faulty, known = candidates.faulty[here], candidates.slot[here] >= 0
-    ids = keys.feature_ids(batch, prepared.key_columns)
+def _process(prepared: Prepared, part: Part, old: Halves, *, told: bool, keep: bool) -> _Row2:
+    """Judge one batch; `old` are the digests that its rows had in the last version, `told` whether the lineage wants to hear of the stages."""
+    contract, batch, n = prepared.contract, part.rows, part.rows.num_rows
     place = batch.schema.names.index(prepared.geometry)
     wkb = batch.column(place)
-    steps = [prepared.cast_steps(_marked(_miscast(candidates, here), n))]
+    steps = [prepared.cast_steps(_marked(part.miscast, n))] if told else []
     delivered_scan = kernel.scan(wkb)
     moved, transform_faults, failed = wkb, [], np.zeros(n, bool)
     if prepared.operation is not None and not prepared.operation.is_identity:
         moved, failed = crs_stage.apply_operation(wkb, prepared.operation)
         transform_faults = crs_stage.no_transform_faults(prepared.operation, failed, wkb, contract.geometry_name)
         steps.append(crs_stage.transform_steps(prepared.operation, failed, n))
-    stored, snap_faults, snap_steps = snap(moved, contract)
-    early = _early(candidates, here)
-    snap_faults = _but(snap_faults, rejected(early, n))
+    stored, snap_faults, snap_steps = snap(moved, contract, delivered_scan if moved is wkb else kernel.scan(moved))
+    snap_faults = _but(snap_faults, rejected(part.early, n))
     steps.append(snap_steps)
     batch = batch.set_column(place, batch.schema.field(place), stored)
     exact, batch, other_faults = prepared.other_geometries(batch)
     batch = with_derived(batch, contract, prepared.geometry)
     stored_scan = kernel.scan(stored)
-    skip = failed | rejected([*snap_faults, *early], n)
+    skip = failed | rejected([*snap_faults, *part.early], n)
     if prepared.judged:
         row_faults = gate_feature.check_rows(batch, contract, delivered=delivered_scan, stored=stored_scan, canonical=stored,
-                                             limits=prepared.limits, skip=skip, miscast=_miscast(candidates, here), absent=prepared.absent)
+                                             limits=prepared.limits, skip=skip, miscast=part.miscast, absent=prepared.absent)
     else:  # what is only compared need not be good, but its coordinates must be numbers
         row_faults = gate_feature.ordinates(contract, delivered_scan, stored_scan, None, ~skip)
-    steps.append(gate_feature.steps([*early, *row_faults], n, crs=prepared.crs))
+    if told:
+        steps.append(gate_feature.steps([*part.early, *row_faults], n, crs=prepared.crs))
     # That Z or M is left out is said once of the whole delivery, and of each row in its lineage.
-    told = [each for each in snap_faults if each.rule != "z_dropped"]
-    faults = [*transform_faults, *told, *other_faults, *row_faults]
-    digest = source if source is not None else halves(digest_batch(batch, prepared.stored_layout, prepared.geometry))
-    deciding = digest
-    if prepared.old_layout is not None:
-        # From what was delivered, not from what is stored on another grid: rounding twice is not rounding once.
-        exact = exact.set_column(place, exact.schema.field(place), moved.cast(pa.binary()))
-        deciding = halves(digest_batch(exact, prepared.old_layout, prepared.geometry))
+    faults = [*transform_faults, *(each for each in snap_faults if each.rule != "z_dropped"), *other_faults, *row_faults]
+    digest = deciding = part.source
+    near = np.zeros(n, np.bool_)
+    if prepared.compared:
+        if not prepared.one_digest:
+            digest = deciding = halves(digest_batch(batch, prepared.stored_layout, prepared.geometry))
+        if prepared.old_layout is not None:
+            # From what was delivered, not from what is stored on another grid: rounding twice is not rounding once.
+            exact = exact.set_column(place, exact.schema.field(place), moved.cast(pa.binary()))
+            deciding = halves(digest_batch(exact, prepared.old_layout, prepared.geometry))
+        near = (part.slot >= 0) & (deciding != old).any(axis=1)
     # The form before rounding is wanted only where a published row may turn out to be within noise of it.
-    near = known & (deciding != old).any(axis=1)
-    batch = batch.append_column(DELIVERED, pa.compute.if_else(pa.array(near), moved, pa.scalar(None, pa.binary())))
+    delivered = pa.compute.if_else(pa.array(near), moved, pa.scalar(None, pa.binary())) if near.any() else pa.nulls(n, pa.binary())
+    batch = batch.append_column(DELIVERED, delivered)
     centre = (stored_scan.bounds[:, :2] + stored_scan.bounds[:, 2:]) / 2
-    good = ~(faulty | rejected(faults, n)) & ~np.isnan(stored_scan.bounds[:, 0])
+    refused = part.faulty | rejected(faults, n)
+    good = ~refused & ~np.isnan(stored_scan.bounds[:, 0])
     low = stored_scan.bounds[good]
     extent = np.concatenate([low[:, :2].min(axis=0), low[:, 2:].max(axis=0)]) if len(low) else np.array([np.inf, np.inf, -np.inf, -np.inf])
-    return _Row2(batch, digest, deciding, centre, extent, faulty | rejected(faults, n), faults, steps, ids, stored_scan.bounds)
-
-
-def _early(candidates: Candidates, here: slice) -> list[RowFaults]:
-    """The other faults of pass 1 in one batch: they are told and counted there, and refuse their rows here."""
-    found = []
-    for each in candidates.early:
-        mine = (each.rows >= here.start) & (each.rows < here.stop)
-        if mine.any():
-            found.append(replace(each, rows=each.rows[mine] - here.start, observed=each.observed.filter(pa.array(mine))))
-    return found
+    ids = keys.feature_ids(batch, prepared.key_columns) if told or faults else None
+    return _Row2(part, batch if keep else None, digest, deciding, centre, extent, refused, faults, steps, ids, stored_scan.bounds)
 
 
 def _but(faults: list[RowFaults], told: npt.NDArray[np.bool_]) -> list[RowFaults]:
@@ -220,16 +240,6 @@ def _marked(faults: list[RowFaults], n: int) -> npt.NDArray[np.bool_]:
     for each in faults:
         mask[each.rows] = True
     return mask
-
-
-def _miscast(candidates: Candidates, here: slice) -> list[RowFaults]:
-    """The cells of one batch that could not be cast: pass 1 has named them, and they are no nulls."""
-    found = []
-    for name, rows in candidates.miscast:
-        mine = rows[(rows >= here.start) & (rows < here.stop)] - here.start
-        if len(mine):
-            found.append(RowFaults("schema", name, "type", "error", "", mine, pa.nulls(len(mine), pa.string())))
-    return found
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ from merestone.run.prepare import KEY, Prepared
 
 @dataclass(frozen=True, slots=True)
 class _Row1:
-    """One batch after the part of pass 1 that needs no memory of other batches."""
+    """One batch after the part of pass 1 that needs no memory of other batches. `ids` only where there are faults to name."""
 
     first_row: int
     raw: Any
@@ -116,6 +116,51 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.row)
 
+    def parts(self) -> Iterator[Part]:
+        """The candidates in the spool, batch after batch."""
+        start = 0
+        for batch in self.spool.batches():
+            here = slice(start, start + batch.num_rows)
+            start = here.stop
+            yield Part(batch, self.row[here], self.hash[here], self.source[here], self.slot[here], self.trusted[here], self.faulty[here],
+                       self.partition[here], _miscast(self.miscast, here), _among(self.early, here))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The candidates of one batch: `rows` in the spool's schema, and their stretch of each column of `Candidates`, counted from its beginning."""
+
+    rows: Any
+    row: npt.NDArray[np.int32]
+    hash: Halves
+    source: Halves
+    slot: npt.NDArray[np.int32]
+    trusted: npt.NDArray[np.bool_]
+    faulty: npt.NDArray[np.bool_]
+    partition: npt.NDArray[np.int32]
+    miscast: list[RowFaults]
+    early: list[RowFaults]
+
+
+def _among(faults: list[RowFaults], here: slice) -> list[RowFaults]:
+    """The faults of a stretch of rows, counted from its beginning."""
+    found = []
+    for each in faults:
+        mine = (each.rows >= here.start) & (each.rows < here.stop)
+        if mine.any():
+            found.append(replace(each, rows=each.rows[mine] - here.start, observed=each.observed.filter(pa.array(mine))))
+    return found
+
+
+def _miscast(cells: list[tuple[str, npt.NDArray[np.int64]]], here: slice) -> list[RowFaults]:
+    """The cells of a stretch of rows that could not be cast: pass 1 has told them, and they are no nulls."""
+    found = []
+    for name, rows in cells:
+        mine = rows[(rows >= here.start) & (rows < here.stop)] - here.start
+        if len(mine):
+            found.append(RowFaults("schema", name, "type", "error", "", mine, pa.nulls(len(mine), pa.string())))
+    return found
+
 
 @dataclass(slots=True)
 class Received:
@@ -158,96 +203,141 @@ def receive(prepared: Prepared, known: Known, folder: str, *, workers: int) -> R
     Raises:
         SourceError: it breaks off or cannot be decoded.
     """
-    received, suspects = _receive(prepared, known, folder, Suspects(), workers=workers)
-    if suspects:
+    reception = Reception(prepared, known)
+    received = _spool(reception, Spool(folder, "candidates", prepared.spool_schema), workers=workers)
+    if reception.suspects:
         received.candidates.spool.drop()
-        received, _ = _receive(prepared, known, folder, suspects, workers=workers)
+        received = _spool(reception.again(), Spool(folder, "suspects", prepared.spool_schema), workers=workers)
     return received
 
 
-def _receive(prepared: Prepared, known: Known, folder: str, suspects: Suspects, *, workers: int) -> tuple[Received, Suspects]:
-    probe, partitions = Probe(known, short_cut=prepared.short_cut), prepared.partitions
-    spool = Spool(folder, "suspects" if suspects else "candidates", prepared.spool_schema)
-    total, tally, rejects = Sum(), FindingTally(), []
-    columns = _Columns(prepared.source.delivery.rows or 1 << 20)
-    null_rows: list[npt.NDArray[np.int64]] = []
-    unfit_rows: list[npt.NDArray[np.int64]] = []
+def _spool(reception: Reception, spool: Spool, *, workers: int) -> Received:
     miscast: list[tuple[str, npt.NDArray[np.int64]]] = []
     early: list[RowFaults] = []
-    lines: list[Any] = []
-    measures = Measures()
-    dropped_z = dropped_m = rows = nowhere = outside = 0
-    extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
-    newest: Any = None
-    for one in run_units(lambda unit: _look(prepared, suspects, *unit), _numbered(prepared), workers=workers):
-        n = one.batch.num_rows
-        number = np.arange(one.first_row, one.first_row + n, dtype=np.int64)
-        rows += n
+    for part in reception.parts(workers=workers):
+        miscast += [(each.field, spool.rows + each.rows) for each in part.miscast]
+        early += [replace(each, rows=spool.rows + each.rows) for each in part.early]
+        spool.write(part.rows)
+    spool.close()
+    received = reception.received(spool)
+    received.candidates.miscast, received.candidates.early = miscast, early
+    return received
+
+
+class Reception:
+    """Pass 1 over a delivery: `parts` reads it and gives the candidates of each batch, `received` then says what was found on the way.
+
+    suspects: after `received`, what only the whole gives away; where there is some, the delivery is to be read `again` for it.
+    """
+
+    def __init__(self, prepared: Prepared, known: Known, suspects: Suspects | None = None) -> None:
+        self.suspects = Suspects()
+        self._prepared, self._known, self._sought = prepared, known, suspects or Suspects()
+        self._probe = Probe(known, short_cut=prepared.short_cut)
+        self._columns = _Columns(prepared.source.delivery.rows or 1 << 20, compared=prepared.compared)
+        self._total, self._tally, self._measures = Sum(), FindingTally(), Measures()
+        self._rejects: list[Any] = []
+        self._lines: list[Any] = []
+        self._null_rows: list[npt.NDArray[np.int64]] = []
+        self._unfit_rows: list[npt.NDArray[np.int64]] = []
+        self._dropped_z = self._dropped_m = self._rows = self._nowhere = self._outside = 0
+        self._extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
+        self._newest: Any = None
+
+    def again(self) -> Reception:
+        """A second reading, which names the rows that the first one suspects."""
+        return Reception(self._prepared, self._known, self.suspects)
+
+    def parts(self, *, workers: int) -> Iterator[Part]:
+        """Read every row, and give the candidates among them, batch after batch in the order of the delivery.
+
+        Raises:
+            SourceError: the delivery breaks off or cannot be decoded.
+        """
+        for one in run_units(lambda unit: _look(self._prepared, self._sought, *unit), _numbered(self._prepared), workers=workers):
+            number = np.arange(one.first_row, one.first_row + one.batch.num_rows, dtype=np.int64)
+            self._count(one, number)
+            part = self._candidates(one, number)
+            if len(part.row):
+                self._columns.append(part.row, part.hash, part.source, part.slot, part.trusted, part.faulty, part.partition)
+                yield part
+
+    def _count(self, one: _Row1, number: npt.NDArray[np.int64]) -> None:
+        prepared, n = self._prepared, len(number)
+        self._rows += n
         if one.faults:
-            tally.add(one.faults, rows=number, ids=one.ids, bounds=one.scan.bounds if prepared.same_crs else None)
-            rejects.append(rejects_table(one.faults, number, one.ids, one.raw, one.raw.column(prepared.delivered_geometry)
-                                         if prepared.delivered_geometry else pa.nulls(n, pa.binary())))
-        measures.add(one.measures)
-        dropped_z += int(one.scan.has_z.sum())
-        dropped_m += int(one.scan.has_m.sum())
-        somewhere = np.isfinite(one.scan.bounds).all(axis=1)
-        nowhere += int(((one.scan.kind == NULL_KIND) | one.scan.empty).sum())
+            self._tally.add(one.faults, rows=number, ids=one.ids, bounds=one.scan.bounds if prepared.same_crs else None)
+            if prepared.compared:
+                self._rejects.append(rejects_table(one.faults, number, one.ids, one.raw, one.raw.column(prepared.delivered_geometry)
+                                                   if prepared.delivered_geometry else pa.nulls(n, pa.binary())))
+        self._measures.add(one.measures)
+        self._dropped_z += int(one.scan.has_z.sum())
+        self._dropped_m += int(one.scan.has_m.sum())
+        self._nowhere += int(((one.scan.kind == NULL_KIND) | one.scan.empty).sum())
+        somewhere = one.scan.placed
         if somewhere.any():
-            box = one.scan.bounds[somewhere]
+            box, extent = one.scan.bounds[somewhere], self._extent
             extent[:2], extent[2:] = np.minimum(extent[:2], box[:, :2].min(axis=0)), np.maximum(extent[2:], box[:, 2:].max(axis=0))
             if prepared.last_extent is not None:
                 low, high = prepared.last_extent[:2], prepared.last_extent[2:]
-                outside += int(((box[:, :2] < low) | (box[:, 2:] > high)).any(axis=1).sum())
-        newest = _newest(newest, one.batch, prepared.contract.freshness_from)
+                self._outside += int(((box[:, :2] < low) | (box[:, 2:] > high)).any(axis=1).sum())
+        self._newest = _newest(self._newest, one.batch, prepared.contract.freshness_from)
         if one.null_keys.any():
             unfit = rejected([each for each in one.faults if each.rule == "type" and each.field in prepared.publication.key.delivered], n)
-            null_rows.append(number[one.null_keys & ~unfit])
-            unfit_rows.append(number[one.null_keys & unfit])
+            self._null_rows.append(number[one.null_keys & ~unfit])
+            self._unfit_rows.append(number[one.null_keys & unfit])
             # Rows without a key go no further, so that what their geometry lacks is said here.
-            tally.add(_of_rows(presence(prepared.contract, one.scan), one.null_keys), rows=number)
+            self._tally.add(_of_rows(presence(prepared.contract, one.scan), one.null_keys), rows=number)
+
+    def _candidates(self, one: _Row1, number: npt.NDArray[np.int64]) -> Part:
+        prepared, n = self._prepared, len(number)
         keyed = np.flatnonzero(~one.null_keys)
-        partition = partitions_of(partitions, one.values) if one.values is not None else None
-        hit = probe.batch(one.hashes[keyed], one.source[keyed], partition[keyed] if partition is not None else None, one.faulty[keyed])
-        total.add(one.hashes[keyed], one.source[keyed])
-        if one.faults:
-            kept = np.zeros(n, np.bool_)
-            kept[keyed] = hit.slot >= 0
-            lines.append(findings_table(_of_rows(one.faults, ~one.null_keys), rows=number, ids=one.ids, keys=one.keys, held=one.faulty & kept &
-                                        (prepared.publication.rejects.published == "hold")))
+        partition = partitions_of(prepared.partitions, one.values) if one.values is not None else np.full(n, -1, np.int32)
+        hit = self._probe.batch(one.hashes[keyed], one.source[keyed], partition[keyed] if one.values is not None else None, one.faulty[keyed])
+        if prepared.compared:
+            self._total.add(one.hashes[keyed], one.source[keyed])
+            if one.faults:
+                kept = np.zeros(n, np.bool_)
+                kept[keyed] = hit.slot >= 0
+                held = one.faulty & kept & (prepared.publication.rejects.published == "hold")
+                self._lines.append(findings_table(_of_rows(one.faults, ~one.null_keys), rows=number, ids=one.ids, keys=one.keys, held=held))
         go_on = keyed[hit.candidate]
-        if len(go_on):
-            spool.write(_spooled(one, prepared).take(pa.array(go_on)))
+        miscast: list[RowFaults] = []
+        early: list[RowFaults] = []
         for each in one.faults:
             at = np.searchsorted(go_on, each.rows)  # faulty rows with a key always go on
             there = at < len(go_on)
             there[there] = go_on[at[there]] == each.rows[there]
-            if each.rule == "type":
-                miscast.append((each.field, spool.rows - len(go_on) + at[there]))
-            else:
-                early.append(replace(each, rows=spool.rows - len(go_on) + at[there], observed=each.observed.filter(pa.array(there))))
-        columns.append(
-            number[go_on], one.hashes[go_on], one.source[go_on], hit.slot[hit.candidate], (hit.same & hit.moved)[hit.candidate], one.faulty[go_on],
-            partition[go_on] if partition is not None else np.full(len(go_on), -1),
-        )
-    spool.close()
-    candidates = columns.candidates(spool, miscast)
-    candidates.early = early
-    findings = [*_key_findings(prepared, null_rows, unfit_rows, probe.repeated(candidates.hash)), *prepared.source.late_findings()]
-    findings.append(_dropped(prepared, dropped_z, dropped_m))
-    verdicts = {name: whereabouts.decide(prepared.grounds[name], census) for name, census in measures.places.items()}
-    for name, histogram in measures.decimals.items():
-        if name not in verdicts or "precision" not in verdicts[name].follows:
-            findings.append(gate_delivery.precision(prepared.contract, histogram, prepared.contract.field(name)))
-    findings += [each.finding for each in verdicts.values()]
-    shifted, watched = quantities.decide(prepared.quantities, measures.sizes, prepared.last_distributions, prepared.last_name)
-    findings += [*shifted, *_repeated_values(prepared, measures.unique)]
-    if prepared.judged:
-        findings.append(gate_delivery.too_many(prepared.contract, rows))
-    removed = probe.removed()
-    received = Received(rows, probe.unchanged, removed, known.hash[removed], known.source[removed], candidates, tally,
-                        tuple(each for each in findings if each is not None), str(total), rejects, newest, nowhere, _box(extent), outside, verdicts,
-                        measures.sizes.record(), lines)
-    return received, Suspects({name: each.bulk for name, each in verdicts.items() if each.strays}, watched)
+            (miscast if each.rule == "type" else early).append(replace(each, rows=at[there], observed=each.observed.filter(pa.array(there))))
+        rows = _spooled(one, prepared)
+        return Part(rows if len(go_on) == n else rows.take(pa.array(go_on)), number[go_on].astype(np.int32), one.hashes[go_on], one.source[go_on],
+                    hit.slot[hit.candidate].astype(np.int32), (hit.same & hit.moved)[hit.candidate], one.faulty[go_on], partition[go_on], miscast, early)
+
+    def received(self, spool: Spool) -> Received:
+        """What was found, once all parts are read.
+
+        Args:
+            spool: where the candidates lie; nothing is read from it.
+        """
+        prepared, measures = self._prepared, self._measures
+        candidates = self._columns.candidates(spool)
+        findings = [*_key_findings(prepared, self._null_rows, self._unfit_rows, self._probe.repeated(candidates.hash)), *prepared.source.late_findings()]
+        findings.append(_dropped(prepared, self._dropped_z, self._dropped_m))
+        verdicts = {name: whereabouts.decide(prepared.grounds[name], census) for name, census in measures.places.items()}
+        for name, histogram in measures.decimals.items():
+            if name not in verdicts or "precision" not in verdicts[name].follows:
+                findings.append(gate_delivery.precision(prepared.contract, histogram, prepared.contract.field(name)))
+        findings += [each.finding for each in verdicts.values()]
+        shifted, watched = quantities.decide(prepared.quantities, measures.sizes, prepared.last_distributions, prepared.last_name)
+        findings += [*shifted, *_repeated_values(prepared, measures.unique)]
+        if prepared.judged:
+            findings.append(gate_delivery.too_many(prepared.contract, self._rows))
+        if not self._sought:
+            self.suspects = Suspects({name: each.bulk for name, each in verdicts.items() if each.strays}, watched)
+        removed = self._probe.removed()
+        return Received(self._rows, self._probe.unchanged, removed, self._known.hash[removed], self._known.source[removed], candidates, self._tally,
+                        tuple(each for each in findings if each is not None), str(self._total), self._rejects, self._newest, self._nowhere,
+                        _box(self._extent), self._outside, verdicts, measures.sizes.record(), self._lines)
 
 
 def _box(extent: npt.NDArray[np.float64]) -> Box | None:
@@ -279,10 +369,10 @@ def _look(prepared: Prepared, suspects: Suspects, first_row: int, raw: Any) -> _
     measures = _measures(prepared, batch, scan)
     for name, bulk in suspects.places.items():
         faults += whereabouts.faults(prepared.grounds[name], _bounds(prepared, batch, name, scan), bulk)
-    source = halves(digest_batch(batch, prepared.source_layout, prepared.geometry))
+    source = halves(digest_batch(batch, prepared.source_layout, prepared.geometry)) if prepared.compared else np.zeros((n, 0), np.uint64)
     values = batch.column(PARTITION_COLUMN if PARTITION_COLUMN in batch.schema.names else prepared.partition_column) if prepared.partition_column else None
     return _Row1(
-        first_row, raw, batch, faults, rejected(faults, n), canonical, keys.feature_ids(batch, prepared.key_columns), null,
+        first_row, raw, batch, faults, rejected(faults, n), canonical, keys.feature_ids(batch, prepared.key_columns) if faults else None, null,
         halves(kernel.blake2b16(canonical)), source, values, scan, measures,
     )
 
@@ -302,7 +392,7 @@ def _measures(prepared: Prepared, batch: Any, scan: kernel.Scan) -> Measures:
     out.sizes = quantities.sizes(batch, prepared.quantities, prepared.geometry, prepared.measuring)
     for name in prepared.unique:
         column = batch.column(name)
-        out.unique[name] = [gate_delivery.text_hash(pc.drop_null(column).cast(pa.string()))]
+        out.unique[name] = [_text_hashes(pc.drop_null(column))]
     return out
 
 
@@ -329,11 +419,10 @@ def partitions_of(partitions: Partitions, values: Any) -> npt.NDArray[np.int32]:
 class _Columns:
     """The arrays of `Candidates` while they grow. Room that is not used yet costs no memory: the system hands pages out when touched."""
 
-    _KINDS = ((np.int32, ()), (np.uint64, (2,)), (np.uint64, (2,)), (np.int32, ()), (np.bool_, ()), (np.bool_, ()), (np.int32, ()))
-
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, *, compared: bool) -> None:
         self._used = 0
-        self._arrays: list[npt.NDArray[Any]] = [np.empty((max(room, 1), *shape), kind) for kind, shape in self._KINDS]
+        kinds = ((np.int32, ()), (np.uint64, (2,)), (np.uint64, (2 if compared else 0,)), (np.int32, ()), (np.bool_, ()), (np.bool_, ()), (np.int32, ()))
+        self._arrays: list[npt.NDArray[Any]] = [np.empty((max(room, 1), *shape), kind) for kind, shape in kinds]
 
     def append(self, *parts: npt.NDArray[Any]) -> None:
         end = self._used + len(parts[0])
@@ -345,9 +434,9 @@ class _Columns:
             self._arrays[n][self._used : end] = part
         self._used = end
 
-    def candidates(self, spool: Spool, miscast: list[tuple[str, npt.NDArray[np.int64]]]) -> Candidates:
+    def candidates(self, spool: Spool) -> Candidates:
         row, hashes, source, slot, trusted, faulty, partition = (each[: self._used] for each in self._arrays)
-        return Candidates(spool, row, hashes, source, slot, trusted, faulty, partition, miscast)
+        return Candidates(spool, row, hashes, source, slot, trusted, faulty, partition)
 
 
 def rejects_table(faults: list[RowFaults], number: npt.NDArray[np.int64], ids: Any, rows: Any, geometry: Any) -> Any:
@@ -407,9 +496,10 @@ def _repeated_values(prepared: Prepared, unique: dict[str, list[npt.NDArray[np.u
     """Values that stand twice in a field that promises to have each once; the delivery is read again for their rows, as for keys."""
     suspicious = {}
     for name, parts in unique.items():
-        values, counts = np.unique(np.concatenate(parts), return_counts=True)
-        if (counts > 1).any():
-            suspicious[name] = values[counts > 1]
+        values = np.sort(np.concatenate(parts))
+        twice = values[1:][values[1:] == values[:-1]]
+        if len(twice):
+            suspicious[name] = np.unique(twice)
     seen: dict[str, list[tuple[str, int]]] = {name: [] for name in suspicious}
     ids: dict[int, str] = {}
     for first, raw in _numbered(prepared) if suspicious else ():
@@ -417,11 +507,16 @@ def _repeated_values(prepared: Prepared, unique: dict[str, list[npt.NDArray[np.u
         features = keys.feature_ids(batch, prepared.key_columns)
         for name, hashes in suspicious.items():
             text = batch.column(name).cast(pa.string())
-            at = np.flatnonzero(np.isin(gate_delivery.text_hash(text), hashes) & np.asarray(text.is_valid()))
+            at = np.flatnonzero(np.isin(_text_hashes(text), hashes) & np.asarray(text.is_valid()))
             seen[name] += zip(text.take(pa.array(at)).to_pylist(), (at + first).tolist(), strict=True)
             ids.update(zip((at + first).tolist(), features.take(pa.array(at)).to_pylist(), strict=True))
     found = (gate_delivery.repeated_values(name, rows, ids) for name, rows in seen.items())
     return [each for each in found if each is not None]
+
+
+def _text_hashes(values: Any) -> npt.NDArray[np.uint64]:
+    """(n,) 64 bits of a hash of each value as text; the texts of equal ones are compared again."""
+    return halves(kernel.blake2b16(values.cast(pa.string()).cast(pa.binary())))[:, 0]
 
 
 def _rows_with(prepared: Prepared, wanted: Halves) -> tuple[Halves, npt.NDArray[np.int64], list[str]]:

@@ -84,7 +84,7 @@ class GeoParquetSource:
         """The rows in file order; see `merestone.source.port.Source.batches`."""
         row = 1
         with self._open() as file:
-            stream = file.iter_batches(batch_size=batch_rows)
+            stream = file.iter_batches(batch_size=batch_rows, use_threads=False)
             while True:
                 try:
                     batch = next(stream, None)
