@@ -42,6 +42,15 @@ def test_a_store_of_events_alone_gives_the_verdict_of_a_run(merestone, tmp_path)
     assert merestone("lineage", "summary", tmp_path / "events", "--run", "f2").code == 2
     ended = merestone("lineage", "summary", tmp_path / "events")
     assert (ended.code, "no published dataset" in ended.err) == (2, True)
+    doc = merestone("verify", tmp_path / "events", "--json").doc
+    assert (doc["status"], doc["versions"], doc["objects"], doc["rows"]) == ("whole", [], 2, 1)
+    part = next((tmp_path / "events").rglob("*.parquet"))
+    part.unlink()
+    ended = merestone("verify", tmp_path / "events")
+    assert (ended.code, part.name in ended.out + ended.err) == (6, True)
+    (tmp_path / "events" / "_manifests").mkdir()
+    (tmp_path / "events" / "_manifests" / "v000001.json").write_text("{}")
+    assert merestone("verify", tmp_path / "events").code == 6  # somebody took the pointer away: never whole
 
 
 def test_nobody_tells_again_what_a_published_run_told(published, merestone, tmp_path):

@@ -6,14 +6,16 @@ Not here: the data files and the index (`publish.verify`), the runs (`lineage.pr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
-from merestone.dataset.current import chain, current
+from merestone.dataset.current import POINTER, chain, current, manifest_numbers
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.record import RunRecord, record_names
 from merestone.errors import CorruptError
 from merestone.lineage import proof
-from merestone.lineage.store import ROOT
+from merestone.lineage.run_manifest import read_manifest
+from merestone.lineage.store import ROOT, RUNS, Part
 from merestone.publish import verify as dataset
 from merestone.publish.verify import Damage, VerifyReport
 from merestone.storage.port import Store
@@ -22,17 +24,18 @@ from merestone.storage.port import Store
 def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> VerifyReport:
     """Read a dataset whole, lineage included, and name all that is not as it was published or sealed.
 
-    A run manifest is held to the checksums that the versions, the run records and the next run remember of it.
+    Where nothing was published but runs are sealed (events of other tools, refused deliveries), objects, bytes and rows are those of the runs. A run
+    manifest is held to the checksums that the versions, the run records and the next run remember of it.
 
     Args:
         store: where the dataset is.
         progress: called with the name of each object before it is read.
 
     Raises:
-        UsageError: nothing was ever published here.
+        UsageError: nothing was ever published or sealed here.
         StoreError: the store cannot be reached.
     """
-    report = dataset.verify(store, progress)
+    report = _of_events(store) if _holds_events_alone(store) else dataset.verify(store, progress)
     versions: dict[str, list[int]] = {}
     remembered: dict[str, str] = {}
     damages: list[Damage] = []
@@ -50,6 +53,21 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
         numbers = tuple(sorted(versions.get(each.run or each.path, ())))
         damages.append(Damage(each.path, each.message, "what was sealed", "nothing" if "is missing" in each.message else "something else", numbers))
     return replace(report, damages=(*report.damages, *damages))
+
+
+def _holds_events_alone(store: Store) -> bool:
+    """Neither pointer nor manifest, not even a lost one, but sealed runs."""
+    return store.size(POINTER) is None and not manifest_numbers(store) and next(iter(store.list(f"{ROOT}/{RUNS}/")), None) is not None
+
+
+def _of_events(store: Store) -> VerifyReport:
+    parts: list[Part] = []
+    manifests = 0
+    for name, _ in store.list(f"{ROOT}/{RUNS}/"):
+        manifests += 1
+        with suppress(CorruptError):  # it is among the damages
+            parts += read_manifest(store, name).parts
+    return VerifyReport((), manifests + len(parts), sum(each.bytes for each in parts), sum(each.rows for each in parts), (), ())
 
 
 def _manifests(store: Store) -> Iterator[Manifest]:

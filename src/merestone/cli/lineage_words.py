@@ -107,7 +107,7 @@ def ingested(value: dict[str, Any], file: str) -> str:
     lines = [f"{file}: {plural(value['lines'], 'line')} in, {plural(value['events'], 'event')} and {count(value['quarantined'])} in quarantine"]
     lines += [f"  sealed     run {visible(each['run_id'])}: {plural(each['events'], 'event')}, root {each['root']}" for each in value["runs"]]
     if value["known"]:
-        lines.append(f"  known      {plural(len(value['known']), 'run')} hold this file already")
+        lines.append(f"  known      {plural(len(value['known']), 'run')} of this file: taken in before")
     lines += [f"  line {each['line']}: {visible(each['reason'])}" for each in value["samples"]]
     if value["quarantine"]:
         lines.append(f"  all of them stand in {value['quarantine']}")
