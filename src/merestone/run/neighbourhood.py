@@ -16,7 +16,7 @@ import pyarrow as pa
 from merestone.change import classes
 from merestone.change.classes import Before
 from merestone.dataset.known import Halves, Known, find, halves, sort_by_hash
-from merestone.dataset.manifest import DataFile
+from merestone.dataset.manifest import DataFile, Manifest
 from merestone.dataset.rows import read_rows
 from merestone.gate import topology
 from merestone.gate.topology import Breach, Ints, Name, Rules
@@ -85,7 +85,7 @@ def judge_version(run: Run, known: Known, verdict: Verdict, processed: Processed
     carried, absent = _Carried(run, leaves), processed.absent(misshapen=False)
     if run.head is None or terms.rekeyed:  # under other keys every row is stored anew, and none can have been refused
         breaches = topology.judge(arriving, rules, absent=absent)
-    elif _other_rules(terms, run.head.manifest.processing):
+    elif _other_rules(terms, run.head.manifest.processing) or (rules.rule_set == "planar" and _excused(run.head.manifest)):
         breaches = topology.judge(pa.concat_arrays([arriving, carried(None)]), rules, absent=absent)
     else:
         going = np.unique(np.concatenate([before.partition[gone], known.partition[run.delivery.removed]]))
@@ -113,6 +113,11 @@ def _rules(prepared: Prepared) -> Rules | None:
 def _other_rules(terms: Prepared, last: dict[str, Any]) -> bool:
     """Whether the last version was published under other rules, or by a version of Merestone that did not yet hold it to them."""
     return any(last.get(name) != terms.processing.get(name) for name in ("rules_hash", "topology"))
+
+
+def _excused(last: Manifest) -> bool:
+    """Whether the last version may leave ground uncovered that was no gap then, since a rejected feature belongs there; a rollback keeps no count."""
+    return last.counts.get("rejected", 0) > 0 or last.rollback is not None
 
 
 def _arriving(verdict: Verdict, geometry: str, fresh: npt.NDArray[np.bool_]) -> tuple[Any, Any, Ints]:
