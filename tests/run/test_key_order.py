@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from merestone.publish.spool import Spool
 from merestone.run import key_order
 from merestone.run.key_order import in_order, key_batches, key_bytes
-from merestone.run.prepare import KEY
+from merestone.run.prepared import KEY
 
 # Prefixes that many share, a zero byte at the end, and keys in all sizes.
 keys = st.lists(st.binary(min_size=1, max_size=12) | st.binary(max_size=2).map(lambda end: b"osgb10000" + end), unique=True, max_size=60)

@@ -26,7 +26,8 @@ from merestone.report.result import CheckResult
 from merestone.run import environment
 from merestone.run.neighbourhood import Judged, judge_delivery
 from merestone.run.places import layer, places_of, shown, write_layer
-from merestone.run.prepare import Prepared, prepare
+from merestone.run.prepare import prepare
+from merestone.run.prepared import Prepared
 from merestone.run.process import Processed, process_parts
 from merestone.run.publication import CrsRule, KeyRule, PartitionRule, Publication
 from merestone.run.receive import Received, Reception, without_consequences

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.publish.spool import ROW, Spool
-from merestone.run.prepare import KEY
+from merestone.run.prepared import KEY
 
 RANGE_BYTES = 16 << 20  # of keys that are sorted at a time; sorting needs them about three times
 SAMPLED = 64  # keys of a batch that tell where ranges begin

@@ -19,7 +19,7 @@ from merestone.dataset.known import Known
 from merestone.gate.findings import percent
 from merestone.geometry import kernel
 from merestone.report.result import Counts
-from merestone.run.prepare import Prepared
+from merestone.run.prepared import Prepared
 from merestone.run.process import Settled
 
 

@@ -26,7 +26,7 @@ from merestone.identity import key as keys
 from merestone.outcome import Finding
 from merestone.publish.spool import ROW
 from merestone.run.key_order import key_bytes
-from merestone.run.prepare import KEY, Prepared
+from merestone.run.prepared import KEY, Prepared
 from merestone.run.process import Processed
 from merestone.run.receive import Candidates
 from merestone.run.state import Run

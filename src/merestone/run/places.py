@@ -24,7 +24,7 @@ from merestone.outcome import Finding
 from merestone.report.findings_page import Place
 from merestone.run.extract import collection, features, written_whole
 from merestone.run.neighbourhood import Judged
-from merestone.run.prepare import Prepared
+from merestone.run.prepared import Prepared
 from merestone.run.process import Processed
 from merestone.run.receive import Received
 

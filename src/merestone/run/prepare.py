@@ -5,12 +5,10 @@ Not here: reading rows (`receive`), the verdict (`line`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyproj import CRS
 
@@ -26,215 +24,26 @@ from merestone.dataset.current import Current
 from merestone.dataset.known import Halves
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.partition import Partitions, Tree, tree_from_json
-from merestone.errors import MissingError, UsageError
+from merestone.errors import UsageError
 from merestone.gate.delivery import other_crs
 from merestone.gate.feature import DEGREES
-from merestone.gate.findings import reasons
-from merestone.gate.quantities import Quantity, quantities
+from merestone.gate.quantities import quantities
 from merestone.gate.topology import VERSION as TOPOLOGY_VERSION
 from merestone.gate.whereabouts import Ground, Reference
-from merestone.geometry import kernel
 from merestone.geometry.form import Grid
-from merestone.identity.derived import derived_key
-from merestone.identity.digest import KERNELS, LAYOUT, Layout, layout_of_contract, second_geometry
-from merestone.identity.grid import source_grid
+from merestone.identity.digest import LAYOUT, layout_of_contract
 from merestone.normalise import crs as crs_stage
-from merestone.normalise.cast import MACHINERY, PARTITION_COLUMN, CastPlan, cast_batch, plan_cast
+from merestone.normalise.cast import PARTITION_COLUMN, CastPlan, plan_cast
 from merestone.normalise.crs import Operation
-from merestone.outcome import PASS, REJECT, Finding, RowFaults, Severity, Steps
-from merestone.publish.files import Layout as FileLayout
+from merestone.outcome import Finding, Severity
 from merestone.publish.files import layout_of
+from merestone.run.domain import old_layout, source_layout, source_precision
+from merestone.run.key_rule import exact_types, key_change, key_record, stops_reading
 from merestone.run.key_table import read_key_table
-from merestone.run.publication import KeyRule, Publication
+from merestone.run.prepared import Prepared, PublishedRows
+from merestone.run.publication import Publication
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, Source
-
-KEY = MACHINERY + "key"
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedRows:
-    """How the rows of the last version are read: in the schema of today's files, with the columns that their own key is made of."""
-
-    schema: Any
-    key_columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Values of one run; nothing in it changes while rows are read.
-
-    geometry: the name of the primary geometry column. delivered_geometry: its name in the delivery. limits: what ordinates cannot leave,
-    in the contract's CRS (degrees), None for projected ones. last_extent: the extent of the last version in the CRS of this delivery, where
-    that is known exactly. crs: "EPSG:<code>" of the contract. metres: metres in one unit of it.
-    stored_layout digests what is stored, source_layout what is delivered, old_layout what is stored in the domain of the last version
-    (None where the domains are the same). short_cut: same bytes, same verdict. comparable: the source digests of the last version are of
-    the same domain, so that equal ones mean equal deliveries. rewritten: something that no digest holds is agreed anew (a derived measure,
-    the epoch), so that every row is stored anew. unreadable: rows cannot be processed at all. judged: rows have to keep the contract's rules
-    (a comparison only reads in its types and on its grid). compared: rows are held against a version or make one, so that they have digests and
-    refused ones are kept (a check only counts and names them). rekeyed: the key rule is another than the last version's, which the publication
-    names a migration for. key_table: hashes of old and new keys, pair by pair, from the file that it names. published: how the rows of the
-    last version stand in its files, and the columns of their key.
-
-    For the rules over a whole delivery: grounds, per geometry column where its positions are expected; quantities, the numbers that have a
-    unit; measuring, the CRS in which shapes can be measured to judge them; last_distributions, how large they were in the last version, which
-    is called last_name; unique, the fields in which no value stands twice.
-    """
-
-    publication: Publication
-    contract: Contract
-    contract_body: dict[str, Any]
-    new_contract: bool
-    source: Source
-    cast: CastPlan
-    operation: Operation | None
-    other_operations: tuple[tuple[str, Operation], ...]
-    findings: tuple[Finding, ...]
-    unreadable: bool
-    geometry: str
-    delivered_geometry: str | None
-    delivered_edges: str | None
-    key_columns: tuple[str, ...]
-    partition_column: str | None
-    partitions: Partitions
-    tree: Tree | None
-    bounds: tuple[float, float, float, float] | None
-    layout: FileLayout
-    stored_layout: Layout
-    source_layout: Layout
-    old_layout: Layout | None
-    domain: dict[str, Any]
-    processing: dict[str, Any]
-    short_cut: bool
-    comparable: bool
-    rewritten: bool
-    same_crs: bool
-    crs: str
-    unit: str
-    metres: float
-    geographic: bool
-    limits: tuple[float, float, float, float] | None
-    last_extent: Box | None
-    rekeyed: bool
-    key_table: tuple[Halves, Halves] | None
-    published: PublishedRows
-    judged: bool = True
-    compared: bool = True
-    grounds: Mapping[str, Ground] = field(default_factory=dict)
-    quantities: tuple[Quantity, ...] = ()
-    measuring: CRS | None = None
-    last_distributions: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    last_name: str = ""
-    unique: tuple[str, ...] = ()
-
-    @property
-    def absent(self) -> frozenset[str]:
-        """Fields that were not delivered, or in a type that cannot be cast: a finding says so."""
-        return frozenset(each.target for each in self.cast.columns if each.place is None or each.told)
-
-    @property
-    def spool_schema(self) -> Any:
-        """Candidates on their way: the columns of a data file, the geometry, and the canonical key bytes."""
-        return self.layout.row_schema.append(pa.field(KEY, pa.binary()))
-
-    @property
-    def one_digest(self) -> bool:
-        """Whether the source digest is the digest of what is stored: nothing is transformed, and both are on one grid."""
-        return self.same_crs and self.source_layout == self.stored_layout and all(each.is_identity for _, each in self.other_operations)
-
-    @property
-    def spatial(self) -> bool:
-        """Whether partitions are cells in space."""
-        return self.publication.partition.by == "kdtree"
-
-    @property
-    def deciding_layout(self) -> Layout:
-        """The layout in which a row is compared with the published one."""
-        return self.old_layout or self.stored_layout
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether a published row can stay as it is where nothing but noise differs: its digest and its key would be made alike today."""
-        return self.old_layout is None and not self.rekeyed
-
-    def cast_rows(self, raw: Any) -> tuple[Any, list[RowFaults]]:
-        """One delivered batch in the agreed types, with its key: a derived one is made here."""
-        batch, faults = cast_batch(raw, self.cast)
-        rule = self.publication.key
-        if rule.derive is None or rule.published is not None:
-            return batch, faults
-        return batch.add_column(0, pa.field(self.key_columns[0], pa.string()), derived_key(rule.derive, batch, rule.made_from)), faults
-
-    @property
-    def key_is_text(self) -> bool:
-        """Whether two keys can differ in what a person overlooks."""
-        return "string" in self.key_record()["types"]
-
-    @property
-    def migrates(self) -> bool:
-        """Whether features may be found again under another key, so that keys alone decide nothing."""
-        return self.rekeyed or self.key_table is not None
-
-    @property
-    def key_name(self) -> str:
-        """The key as messages name it."""
-        rule = self.publication.key
-        return f"{self.key_columns[0]} ({rule.words})" if rule.derive is not None else ", ".join(self.key_columns)
-
-    def layout_with(self, extent: tuple[float, float, float, float] | None) -> FileLayout:
-        """The file layout with the bounds of the Hilbert order: the last version's, or on a first one those of all rows."""
-        if self.bounds is not None or extent is None:
-            return self.layout
-        return replace(self.layout, bounds=extent)
-
-    def cast_steps(self, faulty: npt.NDArray[np.bool_], faults: Sequence[RowFaults] = ()) -> Steps:
-        """The lineage of the cast: one event a feature. It knows no geometry, so that both CRS are the contract's."""
-        n = len(faulty)
-        verdict = np.where(faulty, REJECT, PASS).astype(np.uint8)
-        why = reasons(faults, n, severity="error")
-        told = pa.compute.if_else(pa.array(faulty), pa.compute.coalesce(why, pa.scalar("a value does not fit the agreed type")),
-                                  pa.scalar(None, pa.string()))
-        return Steps("attr_cast", "CAST", verdict, told, self.crs, self.crs, tool_version=f"pyarrow {pa.__version__}")
-
-    def other_geometries(self, batch: Any) -> tuple[Any, Any, list[RowFaults]]:
-        """The batch with its second geometries, each in the CRS that its field promises: as they are there, and in canonical form on the grid."""
-        faults: list[RowFaults] = []
-        exact = batch
-        for name, operation in self.other_operations:
-            field = self.contract.field(name)
-            if field is None:
-                continue
-            place = batch.schema.names.index(name)
-            wkb = batch.column(place)
-            failed = np.zeros(batch.num_rows, bool)
-            if not operation.is_identity:
-                wkb, failed = crs_stage.apply_operation(wkb, operation)
-                exact = exact.set_column(place, exact.schema.field(place), wkb.cast(pa.binary()))
-            stored, flags = kernel.canonical(wkb, *second_geometry(field, self.contract))
-            bad = np.flatnonzero(failed | ((flags & _UNFIT) != 0))
-            if len(bad):
-                faults.append(RowFaults("geometry", name, "ordinate", "error", "a geometry that the grid can hold", bad,
-                                        pa.array(["cannot be stored"] * len(bad)), "have the producer repair the geometry"))
-            batch = batch.set_column(place, batch.schema.field(place), stored.cast(pa.binary()))
-        return exact, batch, faults
-
-    def key_record(self) -> dict[str, Any]:
-        """The key rule as it stands in every manifest."""
-        return _key_record(self.publication.key, self.cast)
-
-    def source_record(self) -> dict[str, Any]:
-        """What was read and what was asserted about it, for the record and the lineage."""
-        found: Delivery = self.source.delivery
-        spec = self.publication.source
-        return {
-            "path": found.path, "driver": found.driver, "layer": found.layer, "encoding": found.encoding,
-            "crs": self.operation.source if self.operation is not None else None, "crs_note": found.geometry.note if found.geometry else None,
-            "asserted": {name: value for name, value in (("crs", spec.crs), ("encoding", spec.encoding)) if value is not None},
-            "operation": self.processing["operation"],
-        }
-
-
-_UNFIT = 1 | 2 | 4  # collapsed, unreadable, bad ordinate
 
 
 def prepare(publication: Publication, head: Current | None, source: Source | None = None, *, evidence: Current | None = None) -> Prepared:
@@ -261,15 +70,15 @@ def prepare(publication: Publication, head: Current | None, source: Source | Non
                      publication.extra_columns)
     cast = cast.settle(source.batches()) if cast.suspects else cast
     findings = [*delivery.findings, *cast.findings, *crs_stage.check_crs(contract, delivery)]
-    findings += _exact_types(cast, key_columns, rule.column if rule.by == "column" else None)
+    findings += exact_types(cast, key_columns, rule.column if rule.by == "column" else None)
     rekeyed, key_table = False, None
     if head is not None:
-        now = _key_record(publication.key, cast)
-        rekeyed, changed = _key_change(publication, now, head.manifest)
+        now = key_record(publication.key, cast)
+        rekeyed, changed = key_change(publication, now, head.manifest)
         findings += changed
-        if publication.key_migration not in (None, "renumber") and not any(_stops_reading(each, key_columns) for each in findings):
+        if publication.key_migration not in (None, "renumber") and not any(stops_reading(each, key_columns) for each in findings):
             key_table = read_key_table(str(publication.key_migration), head.manifest.key, now)
-    unreadable = any(_stops_reading(each, (*key_columns, rule.column, contract.geometry_name)) for each in findings)
+    unreadable = any(stops_reading(each, (*key_columns, rule.column, contract.geometry_name)) for each in findings)
     operation: Operation | None = None
     others: list[tuple[str, Operation]] = []
     if not unreadable and delivery.geometry is not None:
@@ -381,75 +190,6 @@ def _follows(contract: Contract, publication: Publication, head: Current | None)
     return changed
 
 
-def _key_record(rule: KeyRule, cast: CastPlan) -> dict[str, Any]:
-    """The key rule as it stands in every manifest."""
-    if rule.published is not None:
-        return dict(rule.published)
-    types = {each.target: str(each.kind) for each in cast.columns}
-    if rule.derive is None:
-        return {"columns": list(rule.columns), "types": [types.get(name, "string") for name in rule.columns], "derive": None}
-    return {"columns": list(rule.columns), "types": ["string"] * len(rule.columns), "derive": rule.derive,
-            "from": [{"name": name, "type": types.get(name, "string")} for name in rule.made_from]}
-
-
-def _key_change(publication: Publication, now: dict[str, Any], last: Manifest) -> tuple[bool, list[Finding]]:
-    """Whether keys are made by another rule than those that are published, and what is to be said of it.
-
-    Raises:
-        UsageError: they are, and the publication names no migration.
-    """
-    was = last.key
-    there, here = _typed(was), _typed(now)
-    same_rule = (list(there), was["derive"]) == (list(here), now["derive"])
-    if same_rule and there == here:
-        return False, []
-    if publication.key_migration is not None:
-        return True, []
-    if same_rule:
-        return False, [
-            Finding("schema", name, "key_type", "error", f"{name} is {kind}, as it was published", f"{name} is {here[name]}", 1,
-                    remedy="have the producer deliver the key in its type; a key of another type is another key")
-            for name, kind in there.items() if here[name] != kind
-        ]
-    before = KeyRule.of_manifest(was, published=True).words
-    raise UsageError(f"the key is {publication.key.words}, the published one is {before}", field="key",
-                     hint="keep the key, or name the migration: `key_migration: FILE` with old and new keys, or `renumber` to find features again by "
-                          "their content")
-
-
-def _typed(record: dict[str, Any]) -> dict[str, str]:
-    """The columns that a key is read from, with their types."""
-    if record["derive"] is not None:
-        return {each["name"]: each["type"] for each in record.get("from", ())}
-    return dict(zip(record["columns"], record["types"], strict=True))
-
-
-def _exact_types(cast: CastPlan, key_columns: tuple[str, ...], partition_column: str | None) -> list[Finding]:
-    """Keys and partition columns need a type in which equal means equal."""
-    kinds = {each.target: str(each.kind) for each in cast.columns if each.place is not None}
-    found = [
-        Finding("schema", name, "key_type", "error", "a key of text, integer, date or boolean type", f"{name} is {kinds[name]}", 1,
-                remedy="give the key an exact type in the contract: integer for 12.0, string for codes")
-        for name in key_columns if _inexact(kinds.get(name, ""))
-    ]
-    column = PARTITION_COLUMN if PARTITION_COLUMN in kinds else partition_column
-    if column is not None and _inexact(kinds.get(column, "")):
-        found.append(Finding(
-            "schema", partition_column or column, "partition_type", "error", "a partition column of text, integer, date or boolean type",
-            f"{partition_column} is {kinds[column]}", 1, remedy="partition by a column of codes, or by kdtree"))
-    return found
-
-
-def _stops_reading(finding: Finding, needed: Sequence[str | None]) -> bool:
-    """Whether rows cannot be keyed, placed or transformed at all."""
-    hopeless = finding.surface == "crs" or finding.rule in ("key_type", "partition_type")
-    return finding.severity == "error" and (hopeless or (finding.rule in ("missing", "type") and finding.field in needed))
-
-
-def _inexact(kind: str) -> bool:
-    return kind.partition("<")[0] in ("number", "binary", "geometry", "list", "struct")
-
-
 def _assemble(
     publication: Publication, head: Current | None, contract: Contract, new_contract: bool, source: Source, cast: CastPlan, operation: Operation | None,
     others: tuple[tuple[str, Operation], ...], findings: list[Finding], *, unreadable: bool, rekeyed: bool,
@@ -478,11 +218,11 @@ def _assemble(
         processing["topology"] = TOPOLOGY_VERSION
     stored = replace(layout_of_contract(contract, publication.key.columns), version=LAYOUT)
     elsewhere = {name: each for name, each in others if not each.is_identity}
-    source_layout = _source_layout(stored, contract, delivered, elsewhere)
+    of_source = source_layout(stored, contract, delivered, elsewhere)
     if elsewhere:  # second geometries in another CRS than their field's
-        grids = {each.name: each.grid.precision for each in source_layout.fields if each.grid is not None}
+        grids = {each.name: each.grid.precision for each in of_source.fields if each.grid is not None}
         processing["second_geometries"] = {name: {"precision": grids.get(name), "operation": each.to_json()} for name, each in elsewhere.items()}
-    old = _old_layout(last, stored, contract, publication.key.columns) if last is not None else None
+    old = old_layout(last, stored, contract, publication.key.columns) if last is not None else None
     partitions, tree, bounds = _partitions(publication, last)
     kinds = {each.target: field.type for each, field in zip(cast.columns, cast.schema, strict=True)}
     kinds = dict.fromkeys(publication.key.columns, pa.string()) | kinds  # a derived key is text
@@ -501,7 +241,7 @@ def _assemble(
         delivered_geometry=delivery.geometry.name if delivery.geometry else None,
         delivered_edges=delivery.geometry.edges if delivery.geometry else None, key_columns=publication.key.columns,
         partition_column=(PARTITION_COLUMN if PARTITION_COLUMN in cast.schema.names else rule.column) if rule.by == "column" else None,
-        partitions=partitions, tree=tree, bounds=bounds, layout=layout, stored_layout=stored, source_layout=source_layout,
+        partitions=partitions, tree=tree, bounds=bounds, layout=layout, stored_layout=stored, source_layout=of_source,
         old_layout=old, domain=domain, processing=processing, short_cut=known_under,
         comparable=not rekeyed and last is not None
         and all(last.processing.get(part) == processing.get(part) for part in ("source_domain", "second_geometries")),
@@ -542,55 +282,8 @@ def _last_extent(last: Manifest, operation: Operation | None, *, same_crs: bool)
     return float(noted[0]), float(noted[1]), float(noted[2]), float(noted[3])
 
 
-def _old_layout(last: Manifest, stored: Layout, contract: Contract, key_columns: Sequence[str]) -> Layout | None:
-    """The layout that the digests of the last version are of, for today's attributes; None where it is today's.
-
-    Attributes that are or were the key count as they counted then: those of the last version's key do not, nor do those of today's that
-    it did not have.
-
-    Raises:
-        MissingError: the last version was written under a layout that this version of Merestone does not know.
-    """
-    was = last.domain
-    if was["layout"] not in KERNELS:
-        raise MissingError(f"v{last.version} has digests of layout {was['layout']}, which this version of Merestone does not know", field="domain",
-                           hint="use the Merestone version that wrote it, or a newer one")
-    then = from_body(last.contract)
-    grids = {each.name: each.grid for each in layout_of_contract(then).fields}
-    leave_out = {*last.key["columns"], *(name for name in key_columns if then.field(name) is None)}
-    old = replace(
-        stored, version=was["layout"], grid=Grid(was["precision"], was["z_precision"], was["m_precision"]),
-        shape=replace(stored.shape, dimensions=was["dimensions"], direction=was["direction"]),
-        fields=tuple(replace(each, grid=grids.get(each.name, each.grid)) for each in layout_of_contract(contract, leave_out).fields),
-    )
-    return None if old == stored else old
-
-
 def _measures(contract: Contract) -> dict[str, Derived]:
     return {each.name: each.derived for each in contract.schema_fields if each.derived is not None}
-
-
-def source_precision(precision: int, epsg: int, operation: Operation) -> int:
-    """Decimals of the source digest's grid, in units of the delivered CRS (spec: not above 1/100 of the contract's grid on the ground)."""
-    return source_grid(precision, _metres(CRS.from_epsg(epsg)), _metres(CRS.from_user_input(operation.source)),
-                       crs_stage.largest_ordinate(operation.source))
-
-
-def _source_layout(stored: Layout, contract: Contract, delivered: Grid, others: Mapping[str, Operation]) -> Layout:
-    """The layout of the source digest: each geometry on the grid of the CRS in which it was delivered."""
-    fields = []
-    for each in stored.fields:
-        field, operation = contract.field(each.name), others.get(each.name)
-        if field is not None and operation is not None and each.grid is not None:
-            precision = source_precision(each.grid.precision, field.crs_epsg or contract.crs_epsg, operation)
-            fields.append(replace(each, grid=Grid(precision, each.grid.z, each.grid.m)))
-        else:
-            fields.append(each)
-    return replace(stored, grid=delivered, fields=tuple(fields))
-
-
-def _metres(crs: CRS) -> float:
-    return 111_320.0 if crs.is_geographic else crs.axis_info[0].unit_conversion_factor
 
 
 def _partitions(publication: Publication, last: Any) -> tuple[Partitions, Tree | None, tuple[float, float, float, float] | None]:

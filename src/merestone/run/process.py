@@ -31,7 +31,7 @@ from merestone.normalise.snap import snap
 from merestone.outcome import RowFaults, Steps
 from merestone.publish.spool import ROW, Numbers, Spool, bucket_plan, shuffle
 from merestone.run.engine import run_units
-from merestone.run.prepare import KEY, Prepared
+from merestone.run.prepared import KEY, Prepared
 from merestone.run.receive import Candidates, Part, rejects_table
 from merestone.storage.port import Store
 

@@ -32,7 +32,7 @@ from merestone.outcome import SAMPLES, Finding, RowFaults
 from merestone.publish.files import REJECTS_SCHEMA
 from merestone.publish.spool import Spool
 from merestone.run.engine import run_units
-from merestone.run.prepare import KEY, Prepared
+from merestone.run.prepared import KEY, Prepared
 
 
 @dataclass(frozen=True, slots=True)

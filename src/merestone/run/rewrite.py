@@ -22,7 +22,7 @@ from merestone.identity import key as keys
 from merestone.publish.files import Layout, sort_rows, write_partition
 from merestone.publish.spool import Spool
 from merestone.run.engine import run_units
-from merestone.run.prepare import KEY, PublishedRows
+from merestone.run.prepared import KEY, PublishedRows
 from merestone.run.process import CODE
 from merestone.storage.port import Store
 

@@ -24,7 +24,7 @@ from merestone.outcome import Steps
 from merestone.publish.commit import Attempt, begin
 from merestone.publish.records import write_up_abandoned
 from merestone.run import environment
-from merestone.run.prepare import Prepared
+from merestone.run.prepared import Prepared
 from merestone.run.publication import Publication
 from merestone.run.receive import Received
 from merestone.storage.port import Store
