@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, settings
 
 from estate import Estate
 from iso_schemas import Schemas
+from merestone.geometry import kernel
 
 # No test is about a time: on a machine that others use too, any example may take long.
 settings.register_profile("merestone", deadline=None, suppress_health_check=[*settings.default.suppress_health_check, HealthCheck.too_slow])
@@ -23,6 +24,15 @@ def estate(tmp_path):
         return made[-1]
 
     return make
+
+
+@pytest.fixture(params=kernel.available())
+def each_kernel(request):
+    """The test is run with the compiled kernel and with the NumPy path, where both are at hand."""
+    before = kernel.NAME
+    kernel.use(request.param)
+    yield request.param
+    kernel.use(before)
 
 
 @pytest.fixture(scope="session")

@@ -32,12 +32,7 @@ shapes = st.builds(
 grids = st.builds(Grid, st.integers(-3, 15), st.none() | st.integers(-2, 6), st.none() | st.integers(-2, 6))
 
 
-@pytest.fixture(params=KERNELS, autouse=True)
-def name(request):
-    before = kernel.NAME
-    kernel.use(request.param)
-    yield request.param
-    kernel.use(before)
+pytestmark = pytest.mark.usefixtures("each_kernel")
 
 
 def rules_of(grid, shape):

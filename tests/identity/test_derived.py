@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from merestone.geometry import kernel
 from merestone.identity.derived import RULES, derived_key
+from merestone.identity.text import hexadecimal
 
 texts = st.text(alphabet=st.sampled_from("ab/\\é "), max_size=4)
 
@@ -56,3 +58,13 @@ def test_batches_do_not_matter(rule):
     whole = derived_key(rule, rows, ["a", "b"]).to_pylist()
     assert [key for batch in rows.to_batches(max_chunksize=7) for key in derived_key(rule, batch, ["a", "b"]).to_pylist()] == whole
     assert derived_key(rule, rows.slice(13, 9), ["a", "b"]).to_pylist() == whole[13:22]
+
+
+@given(st.lists(st.none() | st.binary(max_size=40), max_size=12), st.integers(0, 3))
+def test_bytes_in_hexadecimal_are_those_of_python(values, skipped):
+    given_ = pa.array(values, pa.binary()).slice(skipped)
+    wanted = [None if each is None else each.hex() for each in values[skipped:]]
+    for kind in (pa.binary(), pa.large_binary()):
+        assert hexadecimal(given_.cast(kind)).to_pylist() == wanted
+    assert hexadecimal(kernel.blake2b16(given_)).to_pylist() == [None if each is None else hashlib.blake2b(each, digest_size=16).hexdigest()
+                                                                  for each in values[skipped:]]

@@ -23,7 +23,6 @@ from identity import reference
 from identity.wkb_strategies import PLAIN, to_bytes, trees, wkb
 from merestone.contract.document import Derived, Field, FieldType, GeometryClause
 from merestone.contract.field_type import parse_type
-from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
 from merestone.identity.canonical import sorted_columns
 from merestone.identity.digest import DigestField, Layout, digest_batch, layout_of_contract
@@ -32,12 +31,7 @@ GRID = Grid(7)
 RULES = reference.Rules(reference.Grids(7, 7, 7))
 
 
-@pytest.fixture(params=kernel.available(), autouse=True)
-def name(request):
-    before = kernel.NAME
-    kernel.use(request.param)
-    yield request.param
-    kernel.use(before)
+pytestmark = pytest.mark.usefixtures("each_kernel")
 
 
 # ---- every type, against the reference ----

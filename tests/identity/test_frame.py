@@ -14,19 +14,13 @@ import shapely
 
 import merestone
 from identity import reference
-from merestone.geometry import kernel
 
 SQUARE = shapely.Polygon([(0, 0), (1, 0), (1, 1), (0, 1)])
 GRID = 1e-7
 RULES = reference.Rules(reference.Grids(7, 7, 7))
 
 
-@pytest.fixture(params=kernel.available(), autouse=True)
-def name(request):
-    before = kernel.NAME
-    kernel.use(request.param)
-    yield request.param
-    kernel.use(before)
+pytestmark = pytest.mark.usefixtures("each_kernel")
 
 
 @pytest.fixture

@@ -27,12 +27,7 @@ from merestone.source.port import SourceSpec
 SETTINGS = [(7, 180.0), (9, 180.0), (3, 1e6), (2, 6.5e6), (5, 1e6), (0, 1e7), (-2, 1e7)]
 
 
-@pytest.fixture(params=kernel.available(), autouse=True)
-def name(request):
-    before = kernel.NAME
-    kernel.use(request.param)
-    yield request.param
-    kernel.use(before)
+pytestmark = pytest.mark.usefixtures("each_kernel")
 
 
 def over(steps, decimals):

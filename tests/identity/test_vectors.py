@@ -18,12 +18,7 @@ FROZEN = 120
 FROZEN_DIGEST = "cc6763611deed66d3e36ac939c7143bbdbb9737d8896c5e3a58bed0dcb224190"
 
 
-@pytest.fixture(params=kernel.available(), autouse=True)
-def name(request):
-    before = kernel.NAME
-    kernel.use(request.param)
-    yield request.param
-    kernel.use(before)
+pytestmark = pytest.mark.usefixtures("each_kernel")
 
 
 def test_the_file_is_what_the_generator_writes():

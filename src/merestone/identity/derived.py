@@ -13,17 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.geometry import kernel
 from merestone.identity.canonical import plain
 from merestone.identity.key import as_text, key_bytes
+from merestone.identity.text import hexadecimal
 
 COLUMN = "key"
 """The name under which a derived key is published."""
-_HEX = np.frombuffer("".join(f"{value:02x}" for value in range(256)).encode(), "V2")
 
 
 def derived_key(rule: str, data: Any, columns: Sequence[str]) -> Any:
@@ -49,12 +47,7 @@ def _join(data: Any, columns: Sequence[str]) -> Any:
 
 
 def _hash(data: Any, columns: Sequence[str]) -> Any:
-    canonical, null = key_bytes(data, columns)
-    digests = kernel.blake2b16(canonical)
-    raw = np.frombuffer(digests.buffers()[1], np.uint8)[digests.offset * 16 : (digests.offset + len(digests)) * 16]
-    offsets = pa.py_buffer(np.arange(len(digests) + 1, dtype=np.int32) * 32)
-    text = pa.StringArray.from_buffers(len(digests), offsets, pa.py_buffer(_HEX[raw].tobytes()))
-    return pc.if_else(pa.array(null), pa.scalar(None, pa.string()), text) if null.any() else text
+    return hexadecimal(kernel.blake2b16(key_bytes(data, columns)[0]))
 
 
 RULES: dict[str, Callable[[Any, Sequence[str]], Any]] = {"join": _join, "hash": _hash}

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from merestone.contract.document import FieldType
 from merestone.geometry import kernel
 from merestone.identity.canonical import plain, to_microseconds
-from merestone.identity.text import nfc
+from merestone.identity.text import hexadecimal, nfc
 
 _CONTROL = "[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]"
 _SIGN = np.uint64(1 << 63)
@@ -342,7 +342,7 @@ def as_text(array: Any) -> Any:
     if pa.types.is_string(there) or pa.types.is_large_string(there):
         return nfc(array.cast(pa.string()))
     if pa.types.is_binary(there) or pa.types.is_large_binary(there) or pa.types.is_fixed_size_binary(there):
-        return pa.array([None if value is None else value.hex() for value in array.to_pylist()], pa.string())
+        return hexadecimal(array)
     return array.cast(pa.string())
 
 
