@@ -303,6 +303,27 @@ def test_one_crossing_in_a_ring_is_seen_however_long_it_is(vertices):
     assert kernel.valid(pa.array(shapely.to_wkb(shapes))).tolist() == [True, False, True, False]
 
 
+def test_rings_within_each_other_are_seen():
+    frame, inner, least = ("({0} {0}, {1} {0}, {1} {1}, {0} {1}, {0} {0})".format(at, 20 - at) for at in (0, 2, 4))
+    given = lines(
+        f"POLYGON ({frame}, {inner}, {least})", f"MULTIPOLYGON (({frame}), ({inner}))", f"MULTIPOLYGON (({inner}), ({frame}))",
+        f"MULTIPOLYGON (({frame}, {inner}), ({least}))", f"POLYGON ({inner}, {frame})", f"POLYGON ({frame}, {inner})",
+    )
+    assert kernel.valid(given).tolist() == [False, False, False, True, False, True]
+
+
+def test_a_vertex_closer_to_an_edge_than_doubles_can_tell():
+    """The computed sign of such an orientation is noise: of a notch that reaches down to its ring's long edge, or through it."""
+    noise = np.random.default_rng(3)
+    start, run = noise.uniform(-1e-3, 1e-3, (3000, 2)), noise.uniform(500, 1000, (3000, 2))  # far apart in size, so that differences round too
+    left = np.stack([-run[:, 1], run[:, 0]], axis=-1)
+    notch = start + noise.uniform(0.3, 0.7, (3000, 1)) * run
+    rings = np.stack([start, start + run, start + 0.8 * run + left, notch, start + 0.2 * run + left, start], axis=1)
+    built = shapely.polygons(rings)
+    assert 0.1 < shapely.is_valid(built).mean() < 0.9
+    assert kernel.valid(pa.array(shapely.to_wkb(built))).tolist() == shapely.is_valid(built).tolist()
+
+
 def test_what_is_plainly_valid_is_not_left_to_geos(name, monkeypatch):
     """A building, a block with a yard, islands, a street with straight stretches: the compiled kernel sees for itself that they are valid."""
     given = lines(
