@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from shapely import Point
 
 from estate import geoparquet
+from merestone.errors import InternalError
 
 FIELDS = [{"name": "pid", "type": "string", "nullable": False}, {"name": "v", "type": "integer"}, {"name": "district", "type": "string"}]
 SIZE = 60
@@ -162,3 +164,31 @@ def test_noise_and_another_district_is_a_move_of_the_published_value(estate, tmp
     assert told.keys("moved") == ["a"], told.said
     assert product.shapes()["a"].x == 500000
     assert product.publish(night(2, 0.0005004, "n")).status == "unchanged"
+
+
+# What a fault of the code could do to a partition; each leaves the old version.
+FAULTS = {
+    "a carried row is lost": ("merestone.run.rewrite.read_rows", lambda rows: rows.slice(1)),
+    "a carried row stands twice": ("merestone.run.rewrite.read_rows", lambda rows: pa.concat_tables([rows, rows.slice(0, 1)])),
+    "nothing is carried": ("merestone.run.rewrite.read_rows", lambda rows: rows.slice(0, 0)),
+    "a file is forgotten": ("merestone.run.version.rewrite", lambda files: files[1:]),
+    "a file is named twice": ("merestone.run.version.rewrite", lambda files: [*files, files[0]]),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_does_not_add_up_is_never_committed(product, tmp_path, monkeypatch, fault):
+    """Previous + added - removed = now, in each partition and in total, counted from what was written."""
+    product.publish(deliver(tmp_path / "0.parquet"))
+    before, rows = product.everything(), product.rows()
+    target, spoil = FAULTS[fault]
+    module, _, name = target.rpartition(".")
+    real = getattr(importlib.import_module(module), name)
+    monkeypatch.setattr(target, lambda *given, **options: spoil(real(*given, **options)))
+    with pytest.raises(InternalError, match="nothing was published"):
+        product.publish(deliver(tmp_path / "1.parquet", edit=[3], gone=[59]))
+    after = product.everything()
+    assert (product.version, product.rows(), after["_current.json"]) == (1, rows, before["_current.json"])
+    assert product.records()[-1]["status"] == "failed"
+    monkeypatch.undo()
+    assert product.publish(deliver(tmp_path / "1.parquet", edit=[3], gone=[59])).status == "published"
