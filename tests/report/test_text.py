@@ -76,6 +76,47 @@ def test_a_refusal_names_every_finding_with_its_next_step():
     assert "cannot be confirmed" in said
 
 
+def of_geometry(rule="validity", *, number, observed, samples=1, **more):
+    features = tuple(Sample(f"p{each}", each + 1, 10.5, 56.25) for each in range(samples))
+    return Finding("geometry", "geometry", rule, "error", "a valid geometry", observed, number, features, remedy="mend it", **more)
+
+
+@pytest.mark.parametrize(("finding", "told"), [
+    (of_geometry(number=32, observed="p0 too short, part6 too short and 30 more", per_row=True), "32 rows in all; p0 is at 10.5, 56.25"),
+    (of_geometry("overlap", number=32, observed="p0 and p1 share 3 m2 and 31 more"), "32 in all; p0 is at 10.5, 56.25"),
+    (Finding("schema", "pid", "key_duplicate", "error", "a key only once", "key 7 twice (rows 4 and 9), key 6 twice (rows 1 and 5)", 4,
+             tuple(Sample("7", row) for row in (4, 9, 1, 5))), "4 rows in all"),
+    (Finding("crs", "geometry", "units", "error", "degrees", "the ordinates are no degrees: 5 6 7 8", 891), "891 in all"),
+])
+def test_every_finding_tells_how_many(finding, told):
+    assert told in [line.strip() for line in text.finding(finding)]
+
+
+@pytest.mark.parametrize("finding", [
+    KEY, Finding("geometry", "geometry", "precision", "error", "4 decimals", "99 % of 24,110 ordinates have 0 decimals", 24_110),
+    Finding("guard", "pid", "changed", "error", "at most 20 % changed", "50 % changed", 1_241),
+    Finding("semantics", "use", "enum", "error", "one of a", "b in 3 rows (rows x, y and z)", 3, per_row=True),
+])
+def test_a_number_is_not_told_twice(finding):
+    assert not any("in all" in line for line in text.finding(finding))
+
+
+def test_a_place_is_not_told_twice():
+    said = text.finding(of_geometry(number=1, observed="p0 self-intersection at 10.5, 56.25", per_row=True))
+    assert sum("10.5, 56.25" in line for line in said) == 1
+
+
+def test_a_check_that_ended_before_the_first_row_does_not_claim_an_empty_delivery():
+    assert "(no row was checked): 1 error" in text.check(CheckResult("a.gpkg", "c.yaml", "fail", 0, (KEY,)))
+
+
+def test_an_empty_delivery_that_passes_is_told():
+    said = text.check(CheckResult("a.gpkg", "c.yaml", "pass", 0))
+    assert "passes c.yaml (0 rows)" in said
+    assert "there is no row in it" in said
+    assert "no row" not in text.check(CheckResult("a.gpkg", "c.yaml", "pass", 1))
+
+
 def test_a_refused_first_delivery_claims_no_version():
     assert text.publish(result(status="refused", refused_by="contract", version=None, current=None)).splitlines()[0] == (
         "parcels REFUSED by its contract. Nothing published.")

@@ -5,6 +5,7 @@ Not here: printing (`cli`), machine output (`jsonout`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from merestone.errors import MerestoneError
@@ -68,8 +69,11 @@ def check(result: CheckResult) -> str:
     said = {"pass": "passes", "fail": "BREAKS", "error": "could not be checked against"}[result.status]
     extent = f": {plural(errors, 'error')}" if errors else ""
     extent += (", " if extent else ": ") + plural(warnings, "warning") if warnings else ""
-    lines = [_title(f"{result.delivery} {said} {result.contract} ({count(result.rows)} rows){extent}", result.seconds)]
+    held = "no row was checked" if errors and not result.rows else plural(result.rows, "row")  # columns or CRS can end it before the first
+    lines = [_title(f"{result.delivery} {said} {result.contract} ({held}){extent}", result.seconds)]
     lines += _findings(result.findings)
+    if result.status == "pass" and not result.rows:
+        lines.append(_row("empty", "there is no row in it; `publish` stops it where anything is published"))
     lines += [_row("axes", f"{visible(name)}: undecidable whether x and y are swapped ({'; '.join(said['evidence'])}); "
                            "an `extent` in the contract would decide")
               for name, said in result.axes.items() if said["decision"] == "undecidable"]
@@ -99,13 +103,29 @@ def finding(each: Finding, width: int = 0) -> list[str]:
     label = "warning: " if each.severity == "warning" else ""
     margin = " " * (width + 5)
     lines = [f"  {name.ljust(width)}   {label}{visible(observed(each))}", f"{margin}expected {visible(each.expected)}"]
+    told = [f"{count(each.count)}{' rows' if _of_rows(each) else ''} in all"] if each.surface != "guard" and not _tells(each) else []
     place = next((sample for sample in each.features if sample.x is not None and sample.y is not None), None)
     if place is not None and place.x is not None and place.y is not None:
         who = visible(place.id) if place.id is not None else f"row {place.row}"
-        lines.append(f"{margin}{who} is at {ordinate(place.x)}, {ordinate(place.y)}")
+        where = f"{ordinate(place.x)}, {ordinate(place.y)}"
+        told += [f"{who} is at {where}"] if f" at {where}" not in each.observed else []
+    if told:
+        lines.append(margin + "; ".join(told))
     if each.remedy and each.surface != "guard":
         lines.append(f"{margin}next: {visible(each.remedy)}")
     return lines
+
+
+def _tells(each: Finding) -> bool:
+    """Whether the words of a finding tell its number."""
+    # A number with its noun: "3 null keys", "2,481 of 2,481 rows"; neither a row ("rows 6 and 9") nor part of a key ("part6").
+    return each.count <= 1 or re.search(rf"(?<![\w,.])(?<!row )(?<!rows ){each.count:,} (?!and )[a-z]", each.observed) is not None
+
+
+def _of_rows(each: Finding) -> bool:
+    """Whether the number of a finding is one of rows, and not of pairs or places."""
+    of_rows = each.surface != "geometry" and all(sample.row is not None for sample in each.features)
+    return each.per_row or each.rule == "extent" or (bool(each.features) and of_rows)
 
 
 # --- the endings of publish ------------------------------------------------------------------------------------------------------------
