@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from ruamel.yaml import YAML
 
 from contracts import contract
 from merestone.contract.document import Derived, Field, FieldType
@@ -40,6 +41,10 @@ def case(name: str, *fields, **spec):
     made = made.settle(source.batches())
     pairs = [cast_batch(batch, made) for batch in source.batches()]
     return made, pa.Table.from_batches([batch for batch, _ in pairs]), [fault for _, faults in pairs for fault in faults]
+
+
+def yaml_of(text: str) -> dict:
+    return YAML(typ="safe").load(text)
 
 
 def said(made: CastPlan) -> list[tuple[str, str, str]]:
@@ -93,6 +98,19 @@ def test_extra_and_missing_columns_are_named_all_at_once():
     assert [(rule, field) for rule, field, _ in said(both)] == [("missing", "u"), ("missing", "v"), ("extra", "x"), ("extra", "y")]
     warned = plan(agreed(("pid", TEXT)), delivery, extra="warn")
     assert [each.severity for each in warned.findings] == ["warning", "warning"]
+
+
+@pytest.mark.parametrize(("delivered", "told"), [
+    ("post_code", "`columns: {post_code: postcode}`"), ("POSTCODE", "`columns: {POSTCODE: postcode}`"),
+    ("post code:", '`columns: {"post code:": postcode}`'), ("street", "map its delivered name under columns"),
+])
+def test_a_column_that_was_renamed_is_told_with_the_line_that_maps_it(delivered, told):
+    delivery, _ = table({delivered: pa.array(["x"])})
+    (missing, _) = plan(agreed(("postcode", TEXT)), delivery, key=()).findings
+    assert missing.remedy.endswith(told)
+    if "`" in told:
+        written = yaml_of(told.strip("`"))
+        assert plan(agreed(("postcode", TEXT)), delivery, columns=written["columns"], key=()).findings == ()
 
 
 def test_a_missing_geometry_and_a_second_one_that_nobody_agreed_on():

@@ -7,6 +7,7 @@ never dropped silently.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.contract.document import Contract, FieldType
+from merestone.contract.forms import nearest
 from merestone.normalise import values
 from merestone.outcome import Finding, RowFaults
 from merestone.source.columns import is_json_text
@@ -129,7 +131,7 @@ def plan_cast(
     extra = [name for name, place in named.items() if name not in asked and delivery.schema.field(place).name != delivery.fid_column]
     computed = {field.name for field in contract.schema_fields if field.derived is not None and field.derived.measure is not None}
     missing = [each for each in plans if each.place is None and each.target not in computed]
-    findings += [_missing(each, contract, partition_column) for each in missing]
+    findings += [_missing(each, contract, partition_column, extra) for each in missing]
     findings += [_extra(name, extra_columns) for name in extra]
     cut = _cut_names(delivery, [each.target for each in missing], extra)
     if cut is not None:
@@ -205,15 +207,21 @@ def _type_finding(each: ColumnPlan) -> Finding:
     )  # fmt: skip
 
 
-def _missing(each: ColumnPlan, contract: Contract, partition_column: str | None) -> Finding:
+def _missing(each: ColumnPlan, contract: Contract, partition_column: str | None, extra: Sequence[str]) -> Finding:
     name = str(partition_column) if each.target == PARTITION_COLUMN else each.target
     wanted = f"a column {name}" if each.outside else f"{name} ({each.kind})"
     if each.target == contract.geometry_name and each.kind.kind == "geometry":
         wanted = f"a geometry column ({contract.geometry_type})"
+    meant = nearest(name, extra) if each.kind.kind != "geometry" else None  # a column that nobody asked for, under a name much like it
+    mapped = f"if {meant} is the same under another name, map it in the publication file: `columns: {{{_in_yaml(meant or '')}: {_in_yaml(name)}}}`"
     return Finding(
         "schema", name, "missing", "error", wanted, f"{name} missing", 1,
-        remedy=f"deliver {name}, or map its delivered name under columns",
+        remedy=f"deliver {name}, or {mapped if meant else 'map its delivered name under columns'}",
     )  # fmt: skip
+
+
+def _in_yaml(name: str) -> str:
+    return name if re.fullmatch(r"[^\W\d]\w*", name) else json.dumps(name, ensure_ascii=False)
 
 
 def _extra(name: str, extra_columns: Literal["refuse", "warn"]) -> Finding:
