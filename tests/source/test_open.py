@@ -174,7 +174,9 @@ def test_a_text_sequence_under_the_suffix_of_a_collection_is_counted_too(tmp_pat
         ("a.gpkg", "<OGRVRTDataSource></OGRVRTDataSource>", "truncated or not GPKG"),
         ("a.gml", "<OGRVRTDataSource></OGRVRTDataSource>", "truncated or not GML"),
         ("a.geojson", "pid,x,y\n", "truncated or not GeoJSON"),
-        ("a.zip", "x", "cannot be read"),
+        ("a.zip", "x", "truncated or not a zip file"),
+        ("a.gpkg", "", r"a\.gpkg is empty \(0 bytes\)"),
+        ("a", "", r"is empty \(0 bytes\)"),
         ("a.geojson.gz", "x", "cannot be read"),
     ],
 )
@@ -186,10 +188,60 @@ def test_what_is_not_what_its_name_says_is_refused(tmp_path, name, text, expecte
         read(path)
 
 
+@pytest.mark.parametrize(("path", "expected"), [
+    ("/work/https:/example.org/a.geojson", "https://example.org/a.geojson is an address"), ("/work/s3://bucket/a.gpkg", "s3://bucket/a.gpkg is an address"),
+    ("/vsicurl/https:/example.org/a.gpkg", "https://example.org/a.gpkg is an address"), ("/work/-", "standard input is not read"),
+    ("/work/12:30.gpkg", "there is no /work/12:30.gpkg"),
+])
+def test_what_is_no_file_of_this_machine_is_told_for_what_it_is(path, expected):
+    with pytest.raises(SourceError) as fault:
+        read(path)
+    assert expected in fault.value.message
+    assert fault.value.hint
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.99])
+def test_a_cut_geopackage_tells_how_much_of_it_arrived_and_nothing_of_sqlite(tmp_path, share):
+    path = write(tmp_path / "a.gpkg")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(SourceError, match=f"is truncated: {int(len(whole) * share)} of {len(whole)} bytes$"):
+        read(path)
+
+
+def test_a_damaged_geopackage_is_told_without_the_calls_of_sqlite(tmp_path):
+    path = write(tmp_path / "a.gpkg")
+    whole = bytearray(path.read_bytes())
+    whole[4096:] = b"\x07" * (len(whole) - 4096)
+    path.write_bytes(whole)
+    with pytest.raises(SourceError) as fault:
+        read(path)
+    assert "sqlite3_" not in fault.value.message
+    assert "SELECT" not in fault.value.message
+    assert fault.value.message.count("malformed") <= 1
+
+
+@pytest.mark.parametrize(("kind", "helps"), [("geojson", False), ("shp", True)])
+def test_wrong_bytes_name_an_encoding_setting_only_where_it_helps(tmp_path, kind, helps):
+    path = tmp_path / f"a.{kind}"
+    named = table().set_column(0, "code", pa.array([f"Fl\u00e9chin {row}" for row in range(ROWS)]))
+    pyogrio.write_arrow(named, path, driver=FORMATS[kind], geometry_name="geometry", geometry_type="Point", crs="EPSG:4326")
+    bytes_of = path if kind == "geojson" else path.with_suffix(".dbf")
+    bytes_of.write_bytes(bytes_of.read_bytes().replace(b"\xc3\xa9", b"\xe9 " if kind == "shp" else b"\xe9"))
+    with pytest.raises(SourceError) as fault:
+        read(path)
+    assert ("state the true encoding in source.encoding" in fault.value.hint) == helps
+    if helps:
+        assert read(path, encoding="cp1252").num_rows == ROWS
+    else:
+        assert "iconv -f WINDOWS-1252 -t UTF-8" in fault.value.hint
+
+
 def test_csv_belongs_to_a_later_version(tmp_path):
     (tmp_path / "a.csv").write_text("id,x,y\n")
-    with pytest.raises(UsageError, match="not read in this version"):
+    with pytest.raises(UsageError, match="not read in this version") as fault:
         read(tmp_path / "a.csv")
+    assert "ogr2ogr OUT.gpkg IN.csv" in fault.value.hint
 
 
 def test_the_primary_key_of_a_geopackage_is_a_column_and_other_row_numbers_are_not(tmp_path):

@@ -82,12 +82,17 @@ def checked_text(array: Any, *, path: str, name: str, first_row: int) -> Any:
         if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
             is_large = pa.types.is_large_string(array.type)
             raw = array.view(pa.large_binary() if is_large else pa.binary()).cast(pa.binary())
-            return decoded(raw, "utf-8", path=path, name=name, first_row=first_row)
+            return decoded(raw, "utf-8", path=path, name=name, first_row=first_row, remedy=_ALWAYS_UTF8)
         raise SourceError(f"{path}: column {name!r} is damaged: {fault}", field=name, hint="export it again") from fault
     return array
 
 
-def decoded(raw: Any, codec: str, *, path: str, name: str, first_row: int) -> Any:
+_ALWAYS_UTF8 = ("have it exported again as UTF-8, which its format demands (source.encoding is for shapefiles); a text file can be converted: "
+                "iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW")
+_STATED = "have it exported again as UTF-8, or state the true encoding in source.encoding"
+
+
+def decoded(raw: Any, codec: str, *, path: str, name: str, first_row: int, remedy: str = _STATED) -> Any:
     """Bytes of one column as text.
 
     Args:
@@ -96,6 +101,7 @@ def decoded(raw: Any, codec: str, *, path: str, name: str, first_row: int) -> An
         path: the file, for the message.
         name: the column, for the message.
         first_row: the number of the batch's first row in the file, from 1.
+        remedy: what helps against bytes that are not of the encoding.
 
     Returns:
         A pyarrow string array of the same length and nulls.
@@ -114,13 +120,13 @@ def decoded(raw: Any, codec: str, *, path: str, name: str, first_row: int) -> An
             try:
                 value.as_py().decode(codec)
             except UnicodeDecodeError as fault:
-                raise undecodable(fault, value.as_py(), codec, path=path, name=name, row=first_row + row) from None
+                raise undecodable(fault, value.as_py(), codec, path=path, name=name, row=first_row + row, remedy=remedy) from None
     raise SourceError(
         f"{path}: the text of column {name!r} is not {codec.upper()}", field=name, hint="state the encoding in source.encoding"
     )
 
 
-def undecodable(fault: UnicodeDecodeError, value: bytes, codec: str, *, path: str, name: str, row: int) -> UnreadableValueError:
+def undecodable(fault: UnicodeDecodeError, value: bytes, codec: str, *, path: str, name: str, row: int, remedy: str = _STATED) -> UnreadableValueError:
     """The error for bytes that an encoding does not know."""
     end = fault.start + 1
     while end < min(len(value), fault.start + 8) and value[end] >= 0x80:  # the whole run of odd bytes helps more than the first
@@ -128,7 +134,7 @@ def undecodable(fault: UnicodeDecodeError, value: bytes, codec: str, *, path: st
     shown = " ".join(f"0x{byte:02X}" for byte in value[fault.start : end])
     return UnreadableValueError(
         path, name, row, rule="encoding", expected=f"text in {codec.upper()}", observed=f"byte {shown} not valid in {codec.upper()}",
-        remedy="have it exported again as UTF-8, or state the true encoding in source.encoding",
+        remedy=remedy,
     )
 
 

@@ -6,6 +6,7 @@ Not here: what a format's columns mean (`vector`, `shapefile`).
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -141,4 +142,6 @@ def geometry_places(schema: Any) -> list[int]:
 
 
 def _first_line(fault: BaseException) -> str:
-    return str(fault).split("\n", 1)[0][:300]
+    """What GDAL says, without the call of SQLite that it was in, and each part once."""
+    said = re.sub(r"sqlite3_\w+\(.*\) failed: ", "", str(fault).split("\n", 1)[0])
+    return "; ".join(dict.fromkeys(said.split("; ")))[:300]

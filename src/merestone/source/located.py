@@ -8,6 +8,7 @@ Not here: reading (`vector`, `shapefile`, `geoparquet`).
 from __future__ import annotations
 
 import gzip
+import re
 import shutil
 import tempfile
 import weakref
@@ -63,7 +64,10 @@ def locate(spec: SourceSpec) -> Located:
     """
     path = Path(spec.path)
     if "\0" in spec.path or not path.exists():
-        raise SourceError(f"there is no {spec.path}", field="source", hint="check the path (in a publication file: source.path, or --source)")
+        raise _nowhere(spec.path)
+    if path.is_file() and not path.stat().st_size:
+        raise SourceError(f"{spec.path} is empty (0 bytes)", field=spec.path,
+                          hint="see whether the export broke off or still goes on, then export or copy it again")
     found: Located | None = None
     try:
         found = _locate(path, spec)
@@ -73,11 +77,25 @@ def locate(spec: SourceSpec) -> Located:
                 found = replace(found, format="GeoJSONSeq") if is_sequence(file) else found
     except (OSError, zipfile.BadZipFile, EOFError, zlib.error) as fault:
         _discard(found)
+        if str(fault) == "File is not a zip file":  # the table of its contents stands at the end
+            raise SourceError(f"{spec.path} is truncated or not a zip file", field=spec.path, hint="copy or export it again") from fault
         raise SourceError(f"{spec.path} cannot be read: {fault}", field=spec.path, hint="copy or export it again") from fault
     except SourceError:
         _discard(found)
         raise
     return found
+
+
+def _nowhere(path: str) -> SourceError:
+    """The error for a path where nothing is; what is no path on this machine is told for what it is."""
+    address = re.search(r"(?:^|/)([a-z][a-z0-9+.-]*):/+(.*)", path)
+    if address is not None:
+        return SourceError(f"{address[1]}://{address[2]} is an address, and deliveries are files on this machine", field="source",
+                           hint="download it first, then name the file")
+    if path.endswith("/-"):
+        return SourceError("standard input is not read: a delivery is read more than once", field="source",
+                           hint="write it to a file, then name the file")
+    return SourceError(f"there is no {path}", field="source", hint="check the path (in a publication file: source.path, or --source)")
 
 
 def _discard(found: Located | None) -> None:
@@ -123,7 +141,8 @@ def _apart(path: Path, spec: SourceSpec) -> Located:
 
 def _format(suffix: str, shown: str) -> str:
     if suffix in _LATER:
-        raise UsageError(f"{shown}: CSV is not read in this version", field="source", hint="deliver GeoParquet, GeoPackage or GeoJSON")
+        raise UsageError(f"{shown}: CSV is not read in this version", field="source", hint="deliver GeoParquet, GeoPackage or GeoJSON; to "
+                         "convert it: ogr2ogr OUT.gpkg IN.csv -a_srs EPSG:CODE -oo X_POSSIBLE_NAMES=X -oo Y_POSSIBLE_NAMES=Y -oo AUTODETECT_TYPE=YES")
     if suffix not in _FORMATS:
         raise SourceError(
             f"{shown}: no format that is read has the suffix {suffix or '(none)'!r}",
@@ -189,12 +208,23 @@ def _check_content(found: Located) -> None:
                 raise _foreign(found)
             return
         head = file.read(512)
+    if found.format == "GPKG" and head.startswith(_MAGIC["GPKG"]):
+        _check_length(found, head)
     if found.format in {"GeoJSON", "GeoJSONSeq", "TopoJSON"}:
         text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\x1e \t\r\n")
         if not text.startswith(b"{"):
             raise _foreign(found)
     elif not head.startswith(_MAGIC.get(found.format, b"")):
         raise _foreign(found)
+
+
+def _check_length(found: Located, head: bytes) -> None:
+    """Refuse an SQLite file that is shorter than its header says (file format of SQLite, section 1.3: page size, size in pages)."""
+    page, pages = int.from_bytes(head[16:18]), int.from_bytes(head[28:32])
+    whole = (65_536 if page == 1 else page) * pages
+    size = found.path.stat().st_size
+    if head[24:28] == head[92:96] and size < whole:  # else the number of pages was not kept
+        raise SourceError(f"{found.shown} is truncated: {size} of {whole} bytes", field=found.shown, hint="copy or export it again")
 
 
 def _foreign(found: Located) -> SourceError:
