@@ -15,6 +15,7 @@ def evidence(**some):
 @pytest.mark.parametrize(("facts", "words"), [
     (evidence(found_elsewhere=97), "97 of 100 contents were found again under other keys"),
     (evidence(rekeyed=50, touched=100), "renumbered"),
+    (evidence(removed=95), "95 published features are missing from the delivery"),
     (evidence(swapped=0.99, geometry_changed=90), "axis swap"),
     (evidence(shift=(0.0, -0.96, 0.999), geometry_changed=90), "99.9 % of them by the same 0.96 m to the south"),
     (evidence(column=("GlobalID", 1.0)), "100 % of them in GlobalID"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,6 +12,7 @@ from shapely import to_wkb
 
 from estate import geoparquet
 from merestone.run import early
+from merestone.run.mass_change import column_cause
 
 PID = {"name": "pid", "type": "integer", "nullable": False}
 NAME = {"name": "name", "type": "string"}
@@ -297,3 +300,16 @@ def test_the_extent_is_compared_in_the_delivered_crs(product, tmp_path):
     moved_to(night, dx=0.01)
     stop = product.publish(night.save(tmp_path / "3.parquet"))
     assert {each.rule for each in stop.result.findings} == {"extent_shift"}, stop.said
+
+
+@pytest.mark.parametrize(("now", "told"), [
+    (["Fl\u00c3\u00a9chin", "B\u00c3\u00a9thune"], "Fl\u00e9chin became Fl\u00c3\u00a9chin"),  # UTF-8 taken for Windows-1252
+    (["Fl?chin", "B?thune"], "misread"), (["Fl\ufffdchin", "B\ufffdthune"], "misread"),
+    (["Flechin", "Bethune"], ""), (["Fl\u00e9chin 1", "B\u00e9thune 1"], ""),
+])
+def test_text_that_was_decoded_wrongly_is_told_with_an_example(now, told):
+    then = ["Fl\u00e9chin", "B\u00e9thune"]
+    sides = [pa.table({"name": pa.array(each, pa.string())}) for each in (now, then)]
+    said = column_cause(SimpleNamespace(sample=[tuple(sides)]), "name")
+    assert told in said
+    assert bool(said) == bool(told)

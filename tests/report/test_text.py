@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from merestone.errors import SourceError
@@ -129,6 +131,22 @@ def test_a_guard_prints_the_token_and_what_it_is_good_for():
     assert said.startswith("parcels STOPPED by a guard. v2 stays current; nothing published.")
     assert "--confirm 7c1e-a90b (this delivery against v2 only)" in said
     assert "pid: 74 % changed. 99.9 %" in said
+
+
+def test_a_stop_tells_what_would_change_how_to_look_and_what_to_do_where_it_is_not_meant_before_it_offers_to_confirm():
+    guard = Finding("guard", "pid", "changed", "error", "at most 20 % changed", "50 % changed", 1_241)
+    stopped = result(status="refused", refused_by="guard", findings=(guard,), delta=Counts(added=3, removed=1_241), unchanged=1_240, confirm="7c1e-a90b",
+                     command="merestone publish parcels.yaml")
+    lines = text.publish(stopped, "merestone diff parcels.yaml a.gpkg").splitlines()
+    assert lines[3:] == [
+        "  change     3 added, 1,241 removed; 1,240 unchanged",
+        "  look       merestone diff parcels.yaml a.gpkg",
+        "  if not meant: have the producer correct the delivery; v1 stays until a sound one comes",
+        "  if meant: repeat with --confirm 7c1e-a90b (this delivery against v1 only)",
+        "  confirm    merestone publish parcels.yaml --confirm 7c1e-a90b",
+    ]
+    withdrawn = replace(stopped, findings=(replace(guard, rule="withdrawn"),), delta=Counts())
+    assert "merestone diff" not in text.publish(withdrawn, "merestone diff parcels.yaml a.gpkg")
 
 
 def test_a_dry_run_promises_nothing_was_written():

@@ -30,6 +30,7 @@ class Evidence:
     geometries in units of the CRS (x, y) and the share of them that follow it. metres: metres in one unit of the CRS.
     vertices: share of the changed geometries whose number of vertices differs. swapped: share that fits with x and y exchanged.
     scaled: the factor between all ordinates, and the share that follows it. column_cause: why that attribute, where it can be told.
+    removed: how many were not delivered again.
     """
 
     keys: str
@@ -46,6 +47,7 @@ class Evidence:
     geometry_changed: int = 0
     scaled: tuple[float, float] | None = None
     column_cause: str = ""
+    removed: int = 0
 
 
 MOST = 0.9  # a cause explains "almost all" of a change from here on
@@ -59,6 +61,8 @@ def cause(evidence: Evidence) -> str:
     if evidence.rekeyed and 2 * evidence.rekeyed >= MOST * evidence.touched:
         return (f"{evidence.rekeyed:,} features kept their content and have a new {evidence.keys}: the keys were renumbered "
                 "(`key_migration` in the publication names the old ones)")
+    if evidence.removed and evidence.removed >= MOST * evidence.touched:
+        return f"{evidence.removed:,} published features are missing from the delivery: an export that broke off, or a filter"
     if evidence.swapped >= MOST and evidence.geometry_changed:
         return f"{percent(evidence.swapped)} of the changed geometries fit with x and y exchanged: an axis swap"
     if evidence.scaled is not None and evidence.scaled[1] >= MOST:

@@ -22,6 +22,7 @@ from merestone.run import line
 from merestone.run.browse import current_version, publication_at
 from merestone.run.extract import written_whole
 from merestone.run.places import check_errors_path
+from merestone.run.publication import Publication
 from merestone.run.publication_reader import with_source
 from merestone.run.unbegun import on_record
 from merestone.storage.open import open_store
@@ -57,8 +58,17 @@ def publish(file: str, source: str | None, confirm: str | None, run_id: str | No
     if as_json:
         for notice in result.notices:
             edge.note(f"note: {notice}")
-    edge.answer(jsonout.publish(result), text.publish(result), as_json=as_json)
+    edge.answer(jsonout.publish(result), text.publish(result, _look(file, publication, source)), as_json=as_json)
     return EXIT_REFUSED if result.status == "refused" else EXIT_DONE
+
+
+def _look(file: str, publication: Publication, source: str | None) -> str:
+    """The command that compares what is published with the delivery as it is; empty where it has to be mapped or asserted first."""
+    spec = publication.source
+    if publication.columns or spec.crs is not None or spec.encoding is not None or spec.geometry is not None:
+        return ""
+    layer = ["--layer", spec.layer] if spec.layer is not None else []
+    return shlex.join(["merestone", "diff", file, source or edge.as_typed(spec.path), *layer, "--html", "change.html"])
 
 
 @click.command()

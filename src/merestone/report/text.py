@@ -17,10 +17,10 @@ LISTED = 40
 """How many findings the text lists; the JSON has all of them."""
 
 
-def publish(result: PublishResult) -> str:
-    """The end of `publish` in words; ends without a line break."""
+def publish(result: PublishResult, look: str = "") -> str:
+    """The end of `publish` in words; ends without a line break. `look` is the command that shows a change at which a guard stopped."""
     if result.status == "refused":
-        lines = _stopped(result) if result.refused_by == "guard" else _refused(result)
+        lines = _stopped(result, look) if result.refused_by == "guard" else _refused(result)
     elif result.status == "unchanged":
         lines = _unchanged(result)
     else:
@@ -191,15 +191,21 @@ def _refused(result: PublishResult) -> list[str]:
     return lines
 
 
-def _stopped(result: PublishResult) -> list[str]:
+def _stopped(result: PublishResult, look: str) -> list[str]:
     lines = [f"{result.name} STOPPED by a guard. {_stays(result)}"]
     lines += _findings(result.findings)
+    if result.delta.touched:
+        lines.append(_row("change", f"{_classes(result.delta)}; {count(result.unchanged)} unchanged"))
+    if look and any(each.surface == "guard" and each.rule not in ("withdrawn", "empty") for each in result.findings):
+        lines.append(_row("look", look))
+    if result.current is not None:
+        lines.append(f"  if not meant: have the producer correct the delivery; v{result.current} stays until a sound one comes")
     if result.confirm:
         against = f"against v{result.current} only" if result.current is not None else "only"
         until = f", until {result.expires}" if result.expires else ""
         lines.append(f"  if meant: repeat with --confirm {result.confirm} (this delivery {against}{until})")
         if result.command:
-            lines.append(_row("next", f"{result.command} --confirm {result.confirm}"))
+            lines.append(_row("confirm", f"{result.command} --confirm {result.confirm}"))
     elif result.command:  # a dry run leaves nothing behind that a token could be held against
         lines.append(_row("next", f"{result.command}, which stops alike and gives the token to confirm it with"))
     return lines

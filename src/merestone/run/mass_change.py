@@ -30,6 +30,7 @@ def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere:
     column = max(share.items(), key=lambda pair: pair[1], default=None)
     facts = Evidence(
         keys=keyed, features=features, changed=counts.changed, found_elsewhere=elsewhere, rekeyed=counts.rekeyed, column=column,
+        removed=counts.removed - counts.rekeyed,
         touched=counts.added + counts.changed + counts.removed - counts.rekeyed, metres=prepared.metres,
         geometry_changed=int((settled.geometry & changed).sum()), column_cause=column_cause(settled, column[0]) if column else "",
     )
@@ -73,11 +74,27 @@ def column_cause(settled: Settled, name: str) -> str:
         folded = [pc.utf8_lower(pc.utf8_trim_whitespace(side)) for side in (now, then)]
         if _share(pc.equal(*folded)) >= MOST:
             return "the texts differ in case or blanks only"
+        if _share(_misread(now, then)) >= MOST:
+            return f"its letters are misread ({_example(now, then)}): text in one encoding was taken for another; have it exported again"
     if pa.types.is_integer(now.type) or pa.types.is_floating(now.type):
         factor = common_factor(*(np.asarray(side.cast(pa.float64(), safe=False).fill_null(np.nan).combine_chunks()) for side in (now, then)))
         if factor is not None and factor[1] >= MOST:
             return f"{percent(factor[1])} of the numbers are the old ones times {factor[0]:g}: another unit"
     return ""
+
+
+def _misread(now: Any, then: Any) -> Any:
+    """Which texts kept their ASCII letters and have other signs in place of the rest, as text has that was decoded or encoded wrongly."""
+    plain = [pc.replace_substring_regex(side, r"[^\x21-\x3e\x40-\x7e]+", "") for side in (now, then)]  # neither blanks nor "?"
+    return pc.and_(pc.equal(*plain), pc.invert(pc.string_is_ascii(then)))
+
+
+def _example(now: Any, then: Any) -> str:
+    return f"{_short(then[0].as_py())} became {_short(now[0].as_py())}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _share(mask: Any) -> float:
