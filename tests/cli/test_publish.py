@@ -34,7 +34,7 @@ def test_a_dry_run_writes_nothing(product, merestone):
 
 def suggested(said):
     """The command that a report ends with, as a shell would split it, without the program's name."""
-    line = next(line for line in said.splitlines() if line.startswith("  next ")).removeprefix("  next").strip()
+    line = next(line for line in said.splitlines() if line.startswith(("  next ", "  confirm "))).strip().partition(" ")[2].strip()
     return shlex.split(line.partition(", which")[0])[1:]
 
 
@@ -52,6 +52,9 @@ def test_the_command_that_a_dry_run_suggests_does_what_was_planned(product, mere
     assert (planned.code, "gives the token" in planned.out) == (1, True)
     stopped = merestone(*suggested(planned.out))
     assert (stopped.code, suggested(stopped.out)[-2]) == (1, "--confirm")
+    look = next(line for line in stopped.out.splitlines() if line.startswith("  look ")).strip().partition(" ")[2].strip()
+    looked = merestone(*[str(tmp_path / word) if word == "change.html" else word for word in shlex.split(look)[1:]])
+    assert (looked.code, "20 removed" in looked.out, (tmp_path / "change.html").is_file()) == (0, True, True)
     planned = merestone(*suggested(stopped.out), "--dry-run")
     assert (planned.code, suggested(planned.out)) == (0, suggested(stopped.out))
     done = merestone(*suggested(planned.out), "--json").doc
