@@ -118,8 +118,8 @@ def finding(each: Finding, width: int = 0) -> list[str]:
 
 def _tells(each: Finding) -> bool:
     """Whether the words of a finding tell its number."""
-    # A number with its noun: "3 null keys", "2,481 of 2,481 rows"; neither a row ("rows 6 and 9") nor part of a key ("part6").
-    return each.count <= 1 or re.search(rf"(?<![\w,.])(?<!row )(?<!rows ){each.count:,} (?!and )[a-z]", each.observed) is not None
+    # A number with its noun: "3 null keys", "2,481 of 2,481 rows"; neither a row ("rows 6 and 9") nor a key or part of it ("105-6 twice").
+    return each.count <= 1 or re.search(rf"(?<![^ (])(?<!key )(?<!row )(?<!rows ){each.count:,} (?!and )[a-z]", each.observed) is not None
 
 
 def _of_rows(each: Finding) -> bool:
