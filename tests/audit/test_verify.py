@@ -9,7 +9,9 @@ import pytest
 
 from cli.products import FIELDS, rows
 from estate import Estate, save
+from merestone.audit.ingest import ingest
 from merestone.audit.verify import verify
+from merestone.lineage.run_manifest import sealed_runs
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +126,40 @@ def test_an_altered_run_record_is_named(nights, altered):
     name = f"_runs/{nights.refused}-1.json"
     altered(name, b"{}")
     assert damages(nights) == {name: ()}
+
+
+EVENT = {"run_id": "f1", "sequence": 1, "event_time_utc": "2024-05-01T10:00:00Z", "stage": "validate", "event_type": "VALIDATE", "feature_id": "p1",
+         "source_crs": "EPSG:25832", "target_crs": "EPSG:25832", "outcome": "PASS"}
+
+
+def test_no_run_vanishes_with_its_record_once_another_was_sealed(tmp_path):
+    """A refused run and an ingested one have no version as a witness: the run after them is it."""
+    fields = [dict(each) for each in FIELDS]
+    fields[1]["nullable"] = False
+    made = Estate(tmp_path / "product", fields, geometry_type="point", key=["pid"]).agreed()
+    made.publish(save(rows(), tmp_path / "0.gpkg"))
+    (tmp_path / "events.ndjson").write_text(json.dumps(EVENT) + "\n")
+    ingest(str(made.url), str(tmp_path / "events.ndjson"))
+    refused = made.publish(save(rows(p3={"owner": None}), tmp_path / "bad.gpkg")).result.run_id
+    made.publish(save(rows(p3={"owner": "b"}), tmp_path / "1.gpkg"))
+    store = made.dataset.store
+    assert verify(store).whole
+    assert [each.run_id for each in sealed_runs(store)] == [made.manifest(1).run_id, "f1", refused, made.manifest(2).run_id]
+    for path, record in (("_lineage/_runs/f1-0.json", None), (manifest_of(refused), f"_runs/{refused}-1.json")):
+        kept = {name: (made.url / name).read_bytes() for name in (path, record) if name is not None}
+        for name in kept:
+            (made.url / name).unlink()
+        assert path in {each.path for each in verify(store).damages}
+        for name, data in kept.items():
+            (made.url / name).write_bytes(data)
+    assert verify(store).whole
+
+
+def test_a_damaged_run_manifest_does_not_stop_the_next_night(tmp_path):
+    made = Estate(tmp_path / "product", FIELDS, geometry_type="point", key=["pid"]).agreed()
+    made.publish(save(rows(), tmp_path / "0.gpkg"))
+    (tmp_path / "events.ndjson").write_text(json.dumps(EVENT) + "\n")
+    ingest(str(made.url), str(tmp_path / "events.ndjson"))
+    (made.url / "_lineage/_runs/f1-0.json").write_text('{"torn')
+    assert made.publish(save(rows(p3={"owner": "b"}), tmp_path / "1.gpkg")).status == "published"
+    assert "_lineage/_runs/f1-0.json" in {each.path for each in verify(made.dataset.store).damages}

@@ -26,7 +26,7 @@ from merestone.lineage.collector import OUTSIDE_CHAIN
 from merestone.lineage.event import ATTEMPT_BITS
 from merestone.lineage.ingest import read_batches
 from merestone.lineage.mapping import LogMapping, read_mapping
-from merestone.lineage.run_manifest import RunManifest, runs_of
+from merestone.lineage.run_manifest import RunManifest, newest_run, runs_of
 from merestone.lineage.store import PART_ROWS, ROOT, RunWriter
 from merestone.outcome import SAMPLES
 from merestone.run import environment
@@ -88,7 +88,7 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
             if store.size(found.quarantine) is None:
                 store.create_from(found.quarantine, str(aside))
         told = {**origin, "lines": found.lines, "quarantined": found.quarantined, "quarantine": found.quarantine}
-        last = _previous(store, [*sealed.values()][-1][-1]) if sealed else None
+        last = newest_run(store)
         for run_id, writer in sorted(writers.items()):
             attempts = sealed.get(run_id, [])
             steps = list(plan) or (list(rules.plan) if rules is not None else []) or (list(attempts[-1].plan) if attempts else [])
@@ -161,9 +161,3 @@ def _ingest_of(run: RunManifest) -> dict[str, Any]:
 
 def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(one.get(name) == other[name] for name in ("sha256", "mapping_sha256"))
-
-
-def _previous(store: Store, run: RunManifest) -> dict[str, Any]:
-    """The run that was sealed last, as the next one remembers it."""
-    data = store.get(run.path)
-    return {"run_manifest": run.path, "sha256": hashlib.sha256(data).hexdigest(), "events": run.counts["total_events"], "root": run.root}

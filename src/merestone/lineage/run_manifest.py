@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -134,6 +135,18 @@ def runs_of(store: Store, root: str = ROOT, *, only: Sequence[str] = ()) -> list
         if not only or each.run_id in only:
             found[each.run_id] = sorted([*found.pop(each.run_id, []), each], key=lambda one: one.attempt)  # the last one met stands last
     return list(found.values())
+
+
+def newest_run(store: Store, root: str = ROOT) -> dict[str, Any] | None:
+    """The run that was sealed last, refused and ingested ones too, as the next one remembers it: so none of them can vanish unseen."""
+    found = []
+    for name, _ in store.list(below(root, f"{RUNS}/")):
+        with suppress(CorruptError):  # a damaged one is for `verify` to name; the next night goes on without it
+            found.append(read_manifest(store, name))
+    if not found:
+        return None
+    last = _in_order(found)[-1]
+    return {"run_manifest": last.path, "sha256": hashlib.sha256(store.get(last.path)).hexdigest(), "events": last.counts["total_events"], "root": last.root}
 
 
 def attempts_of(store: Store, run_id: str, root: str = ROOT) -> list[RunManifest]:

@@ -169,8 +169,7 @@ class RunWriter:
             plan: the stages that act on a feature in this run, in order (without `publish`).
             tool: versions of the software.
             time: now, aware.
-            previous: the run before this one as `SealedRun.to_json` gives it (for a dataset: the `lineage` object of the parent manifest);
-                the run manifest repeats it, which chains the runs.
+            previous: the run that was sealed before this one (`run_manifest.newest_run`); the run manifest repeats it, which chains the runs.
             about: what else the run manifest should say (dataset, contract, delivery).
 
         Raises:

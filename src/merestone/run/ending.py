@@ -17,6 +17,7 @@ from merestone.change import guards
 from merestone.dataset.manifest import ObjectRef
 from merestone.dataset.record import RunRecord, Status, read_records
 from merestone.errors import InternalError, MerestoneError, UsageError
+from merestone.lineage.run_manifest import newest_run
 from merestone.lineage.store import SealedRun
 from merestone.outcome import Finding
 from merestone.publish.commit import Attempt, begun
@@ -139,7 +140,7 @@ def seal(run: Run) -> SealedRun | None:
     first = min((each.started_utc for each in read_records(run.store, run.writer.run_id)), default=environment.stamp(run.started))
     return run.writer.seal(
         run.store, run_date=environment.day_of(first), plan=run.plan, tool=environment.tools(), time=environment.now(),
-        previous=run.head.manifest.lineage if run.head else None,
+        previous=newest_run(run.store),
         about={"dataset": run.publication.name, "contract_version": str(run.terms.contract.contract_version),
                "source": run.terms.source_record(), "confirmations": run.confirmations},
     )
