@@ -161,3 +161,17 @@ def test_an_asked_column_is_followed_although_it_repeats():
     found = inferred(batch(3, name=pa.array(["a", "a", "b"])), asked=("name",))
     assert found.column("name").duplicates == 2
     assert FieldType("string") == found.column("name").kind
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "counts"),
+    [
+        (pa.array([1, 2, 2**64 - 1], pa.uint64()), "integer", False), (pa.array([1, 2, None], pa.uint8()), "integer", False),
+        (pa.array([1, 2, 3], pa.uint64()), "integer", True), (pa.array([None, 1, 2], pa.int64()), "integer", False),
+        (pa.array([1.0, float("inf"), 2.0]), "number", False), (pa.array([1.0, 2.0**53, 2.0]), "number", False),
+    ],
+    ids=str,
+)
+def test_numbers_of_any_width_are_looked_at(column, kind, counts):
+    (fact,) = [each for each in inferred(batch(3, n=column)).columns if each.name == "n"]
+    assert (fact.kind.kind, fact.integral, fact.counter) == (kind, False, counts)

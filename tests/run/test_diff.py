@@ -345,3 +345,22 @@ def test_diff_and_dictionaries_agree(pair, tmp_path_factory):
         "changed": {key for key in before.keys() & after.keys() if before[key] != after[key]},
     }
     assert {name: keys.get(name, set()) for name in expected} == expected
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["older", "newer"])
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (pa.array([1, 2, 3], pa.timestamp("us")), pa.array([1000, 2000, 3001], pa.timestamp("ns"))),
+        (pa.array([1, 2, 3]), pa.array([1, 2, 2**64 - 1], pa.uint64())),
+    ],
+    ids=["a part of a microsecond", "beyond 64 bits"],
+)
+def test_a_row_that_one_side_cannot_bring_is_no_difference(good, bad, back, tmp_path):
+    """Whichever side it is, the row is left out and told; that it would be new, gone or unchanged nobody can say."""
+    sides = [geoparquet(tmp_path / f"{number}.parquet", {"pid": pa.array([7, 8, 9]), "v": values, "geometry": [Point(1, 1), Point(2, 2), Point(3, 3)]})
+             for number, values in enumerate((good, bad))]
+    with compared(*map(str, sides[::-1] if back else sides), Wishes(key=("pid",))) as found:
+        assert (found.result.delta.touched, found.result.unchanged) == (0, 2)
+        assert [each for each in found.result.notes if "1 rows could not be compared" in each]
+        assert any("row with key 9" in each.observed for each in found.result.findings)

@@ -35,6 +35,7 @@ _CONTRACT_KINDS = frozenset({
 _ID_NAMES = frozenset({"id", "key", "code", "gid", "uid", "uuid", "ident", "identifier", "iso", "nr", "no", "ref", "localid", "lokalid"})
 _ID_ENDINGS = ("_id", "id", "_key", "code", "_nr", "_no", "nummer", "number", "kood", "_mid", "_uuid", "_ref", "fid")
 _UUID = r"^\{?[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\}?$"
+_EXACT = 2.0**53  # whole numbers up to here are one double each
 _MADE_ANEW = frozenset({"fid", "ogc_fid", "objectid", "object_id", "oid", "rowid", "row_id", "index", "globalid", "global_id", "guid"})
 
 
@@ -200,7 +201,8 @@ class _Column:
             array = array.dictionary_decode()
         if self.kind.kind == "number" and array.null_count < len(array):
             array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array) if pa.types.is_floating(array.type) else array
-            self.integral = self.integral and bool(pc.all(pc.equal(array, pc.floor(array))).as_py() is not False)
+            whole = pc.and_(pc.equal(array, pc.floor(array)), pc.less(pc.abs(array), _EXACT))
+            self.integral = self.integral and bool(pc.all(whole).as_py() is not False)
         self.nulls += array.null_count
         if self.hashes is None:
             return
@@ -210,9 +212,9 @@ class _Column:
             if len(self.codes) > CODES:
                 self.codes = None
         if self.kind.kind == "integer" and self.counter:
-            numbers = pc.fill_null(array, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+            numbers = array.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
             steps = numbers - np.arange(before, before + len(numbers))
-            self.counter = len(numbers) == 0 or bool((steps == steps[0]).all() and steps[0] in (0, 1))
+            self.counter = array.null_count == 0 and (len(numbers) == 0 or bool((steps == steps[0]).all() and steps[0] in (0, 1)))
         self.uuids = self.uuids and self.kind.kind == "string" and pc.all(pc.match_substring_regex(text, _UUID)).as_py() is True
         hashes = text_hash(text)
         if not self.followed and (array.null_count or len(np.unique(hashes)) < len(hashes)):

@@ -26,7 +26,7 @@ from merestone.dataset import feed
 from merestone.dataset.current import Current, current
 from merestone.dataset.feed import Changes
 from merestone.dataset.index import load
-from merestone.dataset.known import Known
+from merestone.dataset.known import Halves, Known, find, sort_by_hash
 from merestone.dataset.rows import open_object
 from merestone.dataset.version import Dataset
 from merestone.errors import InternalError
@@ -129,10 +129,11 @@ def _versions(one: Side, other: Side, clock: float, *, with_keys: bool) -> Diffe
 
 @dataclass(frozen=True, slots=True)
 class _Passed:
-    """A side that went through the passes: what was found, and the verdict unless it is refused."""
+    """A side that went through the passes: what was found, the verdict unless it is refused, and the keys of rows that cannot be compared."""
 
     findings: tuple[Finding, ...]
     verdict: Verdict | None
+    left_out: Halves
     notes: tuple[str, ...] = ()
 
 
@@ -141,11 +142,12 @@ def _compare(terms: Agreed, names: tuple[str, str], folder: str, clock: float, *
     findings: list[Finding] = []
     notes = [*terms.notes]
     verdict: Verdict | None = None
+    left_out = np.empty((0, 2), np.uint64)
     for publication, source, name in zip(terms.publications, terms.sources, names, strict=True):
-        passed = _pass(publication, source, store, folder)
+        passed = _pass(publication, source, store, folder, left_out)
         findings += [replace(each, observed=f"{name}: {each.observed}") for each in passed.findings]
         notes += [f"{name}: {each}" for each in passed.notes]
-        verdict = passed.verdict
+        verdict, left_out = passed.verdict, passed.left_out
         if verdict is None:
             refused = DiffResult(names[0], names[1], Counts(), 0, findings=tuple(findings), notes=tuple(notes), refused=True,
                                  seconds=time.perf_counter() - clock)
@@ -167,8 +169,11 @@ def _compare(terms: Agreed, names: tuple[str, str], folder: str, clock: float, *
     return Difference(result, dataset, change)
 
 
-def _pass(publication: Publication, source: Source, store: Store, folder: str) -> _Passed:
-    """Bring one side into the scratch dataset, as its next version. No guard stops it, and no rule but those that comparing needs."""
+def _pass(publication: Publication, source: Source, store: Store, folder: str, left_out: Halves) -> _Passed:
+    """Bring one side into the scratch dataset, as its next version. No guard stops it, and no rule but those that comparing needs.
+
+    What the other side has in a form that cannot be compared (`left_out`, key hashes) is not compared here either, or it would be new here.
+    """
     head = current(store)
     here = Path(folder) / ("newer" if head else "older")
     here.mkdir()
@@ -177,17 +182,20 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str) -
     run.prepared = prepared = replace(prepared, judged=False, grounds={}, quantities=(), unique=())
     workers = environment.cores()
     if prepared.unreadable or _hopeless(prepared.findings):
-        return _Passed(tuple(each for each in prepared.findings if each.severity == "error" and each.rule != "extra"), None)
+        return _Passed(tuple(each for each in prepared.findings if each.severity == "error" and each.rule != "extra"), None, left_out)
     known = load(store, head.manifest.index, prepared.partitions) if head else Known.nothing()
     received = run.received = receive(prepared, known, run.folder, workers=workers)
     if _hopeless(received.findings):
-        return _Passed(tuple(each for each in received.findings if each.severity == "error"), None)
+        return _Passed(tuple(each for each in received.findings if each.severity == "error"), None, left_out)
+    candidates = received.candidates
+    partner = find(left_out[sort_by_hash(left_out)], candidates.hash) >= 0
+    candidates.faulty[partner] = True
     before = _before(run, known, head)
     processed = process(prepared, received.candidates, before, run.folder, workers=workers, events=lambda *_: None)
     rows = [*received.tally.findings(), *processed.tally.findings()]
     notes = []
-    if int(processed.rejected.sum()):
-        notes.append(f"{int(processed.rejected.sum()):,} rows could not be compared; the findings say why")
+    if int((processed.rejected & ~partner).sum()):
+        notes.append(f"{int((processed.rejected & ~partner).sum()):,} rows could not be compared; the findings say why")
     if prepared.operation is not None and not prepared.operation.is_identity:
         accuracy = prepared.operation.accuracy_m
         known_to = "accuracy unknown" if accuracy is None else f"accuracy {accuracy:g} m"
@@ -198,7 +206,8 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str) -
         run.attempt = begin(store, run_id=run.nonce, nonce=run.nonce, name=publication.name, started_utc=environment.stamp(run.started), parent=head)
         write_version(run, processed, before, verdict)
     said = [each for each in (*prepared.findings, *received.findings) if each.rule not in _TOLD_OTHERWISE]
-    return _Passed(tuple(replace(each, severity="warning") for each in (*said, *rows, *verdict.result.findings)), verdict, tuple(notes))
+    return _Passed(tuple(replace(each, severity="warning") for each in (*said, *rows, *verdict.result.findings)), verdict,
+                   candidates.hash[processed.rejected], tuple(notes))
 
 
 def _before(run: Run, known: Known, head: Current | None) -> Before:
