@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts import contract
-from merestone.gate import topology
+from merestone.gate import topology, topology_open
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
 
@@ -133,7 +133,7 @@ def changed(before, after, which):
 
     def carried(boxes):
         near = [name for name, shape in staying.items() if boxes is None or any(box(*each).intersects(box(*shape.bounds)) for each in boxes)]
-        names.extend(near)
+        names[:] = [*arriving, *near]
         return stored([staying[name] for name in near])
 
     if not arriving and not leaving:
@@ -199,4 +199,56 @@ def test_only_what_is_near_a_change_is_asked_for():
     topology.judge_change(stored([box(0, 0, 1, 2)]), stored([box(0, 0, 1, 1), box(0, 1, 1, 2)]), carried, rules(gap_width=0.5))
     assert np.concatenate([asked[0].min(axis=0)[:2], asked[0].max(axis=0)[2:]]) == pytest.approx([-1.02, -1.02, 2.02, 3.02])
     topology.judge_change(stored([box(0, 0, 2, 2)]), stored([box(0, 0, 1, 2)]), carried, rules())
-    assert asked[1] is None  # the outline changes: whether ground is enclosed cannot be told near by
+    assert len(asked) == 2  # the outline grows into open ground, and encloses none
+
+
+BAY = {name: shape for name, shape in GRID.items() if name not in {"2,2", "2,3", "2,4"}}
+
+
+@pytest.mark.parametrize(("place", "all_of_it"), [((2, 4), True), ((2, 2), False), ((5, 2), False), ((2, 5), True), ((6, 6), False)])
+def test_all_is_asked_for_where_open_ground_may_be_cut_off(place, all_of_it):
+    """A new square in the mouth of the bay, at its end, beside the coverage, before the mouth (touching its corners), far from it."""
+    asked = []
+    new = box(place[0], place[1], place[0] + 1, place[1] + 1)
+
+    def carried(boxes):
+        asked.append(boxes)
+        return stored([each for each in BAY.values() if boxes is None or any(box(*one).intersects(each) for one in boxes)])
+
+    found = topology.judge_change(stored([new]), stored([]), carried, rules())
+    assert ([each is None for each in asked] == [False, True]) == all_of_it
+    assert [each.rule for each in found] == ["gap"] * all_of_it
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), st.sampled_from([{}, {"gap_width": 0.3}, {"gap_width": 0.75, "tolerance": 0.1}]))
+def test_near_a_change_of_a_coverage_with_a_bay_the_same_is_found_as_everywhere(data, figures):
+    which = rules(**figures)
+    after = data.draw(_changes(BAY))
+    for x, y in data.draw(st.lists(st.tuples(st.integers(0, 10), st.integers(0, 11)), max_size=2)):
+        after[f"new {x},{y}"] = box(x / 2, y / 2, x / 2 + data.draw(st.sampled_from([0.5, 1, 1.5])), y / 2 + data.draw(st.sampled_from([0.5, 1])))
+    assert judged(BAY, which) == set()
+    assert changed(BAY, after, which) == judged(after, which)
+
+
+def test_ground_that_was_wide_enough_and_is_not_any_more_is_a_gap_however_far_it_reaches():
+    """A square hole with a narrow channel, whose end lies beyond what is near the square: filled, it leaves the channel alone."""
+    before = {f"{y},{i}": box(i, y, i + 1, y + 1) for i in range(12) for y in (0, 2)}
+    before |= {"end 0": box(0, 1, 1, 2), "end 10": shapely.Polygon([(10, 1), (11, 1), (11, 2), (10, 2), (10, 1.5)]), "end 11": box(11, 1, 12, 2)}
+    before |= {f"half {i}": box(i, 1.5, i + 1, 2) for i in range(2, 10)}
+    which = rules(gap_width=0.75)
+    assert judged(before, which) == set()
+    after = {**before, "plug": box(1, 1, 2, 2)}
+    assert ("gap",) in judged(after, which)
+    assert changed(before, after, which) == judged(after, which)
+
+
+def test_where_the_geometry_library_fails_near_by_everything_is_looked_at(monkeypatch):
+    def fails(*_args, **_kwargs):
+        raise shapely.errors.GEOSException("TopologyException: side location conflict")
+
+    asked = []
+    monkeypatch.setattr(topology_open, "_uncovered", fails)
+    new = stored([box(5, 2, 6, 3)])
+    assert topology.judge_change(new, stored([]), lambda boxes: asked.append(boxes) or stored(list(GRID.values())), rules()) == []
+    assert [each is None for each in asked] == [False, True]

@@ -19,8 +19,9 @@ import shapely
 
 from merestone.contract.document import Contract
 from merestone.gate.findings import NAMED, listed
-from merestone.gate.topology_edges import box_tree
+from merestone.gate.topology_edges import box_tree, joined
 from merestone.gate.topology_network import check_network
+from merestone.gate.topology_open import stays_open
 from merestone.gate.topology_pairs import Pairs
 from merestone.gate.topology_planar import boundary_changes, check_planar
 from merestone.gate.topology_solid import check_solids
@@ -138,28 +139,32 @@ def judge_change(arriving: Any, leaving: Any, carried: Callable[[Floats | None],
     """Judge what a change makes of a dataset that broke none of the rules: the same breaches as `judge` finds over all that is there then.
 
     Looked at are the features that arrive and those that stay near them or near the ones that leave: within their boxes, grown by twice the
-    rules' reach. Whether ground is enclosed cannot be told near by; where the outline of what is covered changes, everything is looked at.
+    rules' reach. Where the outline of what is covered changes, and it cannot be told near by that no ground is enclosed, everything is looked at.
 
     Args:
         arriving: pyarrow binary array of geometries that are new or come in place of others, in stored form.
         leaving: those that are no longer there.
-        carried: gives those that stay and meet one of some boxes, float64 (k, 4), or all of them for None; called once.
+        carried: gives those that stay and meet one of some boxes, float64 (k, 4), or all of them for None; called again where near is not enough.
         rules: the contract's.
         absent: as for `judge`.
 
     Returns:
-        Breaches as `judge` gives them; places are those of `arriving`, and after them of what `carried` gave.
+        Breaches as `judge` gives them; places are those of `arriving`, and after them of what `carried` gave last.
     """
-    whole = rules.rule_set == "planar" and boundary_changes(leaving, arriving, rules.precision)
+    changes = boundary_changes(leaving, arriving, rules.precision) if rules.rule_set == "planar" else joined([])
     boxes = np.concatenate([kernel.scan(each).bounds for each in (arriving, leaving)])
     boxes = boxes[np.isfinite(boxes).all(axis=1)]
     grown = np.array([-1.0, -1.0, 1.0, 1.0]) * (rules.reach + 10.0**-rules.precision)
-    beside = arriving.slice(0, 0) if rules.rule_set == "3d_solid" else carried(None if whole else boxes + 2 * grown)
-    found = judge(pa.concat_arrays([arriving, beside]), rules, absent=absent)
-    if whole:
-        return found
+    beside = arriving.slice(0, 0) if rules.rule_set == "3d_solid" else carried(boxes + 2 * grown)
     tree = box_tree(boxes + grown)
-    return [each for each in (_near_change(one, tree, len(arriving)) for one in found if one.rule != "gap") if len(each)]
+    found = [_near_change(each, tree, len(arriving)) for each in judge(pa.concat_arrays([arriving, beside]), rules, absent=absent)]
+    rest = [each for each in found if len(each) and each.rule != "gap"]
+    if len(changes):
+        # A gap found near by may be filled by a feature that was not looked at; among overlaps nothing is told of the ground between them.
+        doubtful = any(len(each) and each.rule in ("gap", "overlap", "topology") for each in found)
+        if doubtful or not stays_open(leaving, arriving, beside, changes, boxes, rules.precision, rules.gap_width):
+            return judge(pa.concat_arrays([arriving, carried(None)]), rules, absent=absent)
+    return rest
 
 
 def _near_change(breach: Breach, tree: Any, arriving: int) -> Breach:

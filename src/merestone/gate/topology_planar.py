@@ -76,8 +76,10 @@ def _mismatches(wkb: Any, precision: int, found: Pairs, cover: Cover, spoilt: In
     return Pairs.joined([found.some(~theirs), again.some(ours)])
 
 
-def boundary_changes(before: Any, after: Any, precision: int) -> bool:
-    """Whether exchanging some polygons for others changes the outline of what they cover together; equal outlines leave every gap as it was.
+def boundary_changes(before: Any, after: Any, precision: int) -> Edges:
+    """The edges by which the outline of what some polygons cover together changes when they come in place of others.
+
+    None: equal outlines leave every gap as it was.
 
     Args:
         before: pyarrow binary array of polygons in canonical form.
@@ -88,4 +90,4 @@ def boundary_changes(before: Any, after: Any, precision: int) -> bool:
     lines = int(new.line.max(initial=-1)) + 1
     # Rows and rings before and after have nothing in common.
     both = joined([new, Edges(old.x1, old.y1, old.x0, old.y0, ~old.owner, old.line + lines)])
-    return bool(len(noded(both.take(uncancelled(both))).edges))  # a vertex on a straight outline is no change of it
+    return noded(both.take(uncancelled(both))).edges  # a vertex on a straight outline is no change of it
