@@ -324,7 +324,7 @@ def test_a_vertex_closer_to_an_edge_than_doubles_can_tell():
     assert kernel.valid(pa.array(shapely.to_wkb(built))).tolist() == shapely.is_valid(built).tolist()
 
 
-def test_what_is_plainly_valid_is_not_left_to_geos(name, monkeypatch):
+def test_what_is_plainly_valid_is_not_left_to_geos(each_kernel, monkeypatch):
     """A building, a block with a yard, islands, a street with straight stretches: the compiled kernel sees for itself that they are valid."""
     given = lines(
         "POLYGON ((0 0, 5 0, 10 0, 10 10, 0 10, 0 0))", "POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (2 2, 2 4, 4 4, 4 2, 2 2), (5 5, 5 6, 6 6, 6 5, 5 5))",
@@ -335,7 +335,7 @@ def test_what_is_plainly_valid_is_not_left_to_geos(name, monkeypatch):
     there = kernel.fallback.valid
     monkeypatch.setattr(kernel.fallback, "valid", lambda wkb: asked.append(len(wkb)) or there(wkb))
     assert kernel.valid(given).all()
-    assert asked == ([] if name == "compiled" else [8])
+    assert asked == ([] if each_kernel == "compiled" else [8])
 
 
 def test_curves_are_neither_valid_nor_measured():
