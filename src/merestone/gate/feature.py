@@ -258,7 +258,8 @@ def outside(contract: Contract, stored: Scan, usable: npt.NDArray[np.bool_]) -> 
         return []
     half = 0.5 * 10.0**-contract.coordinate_precision
     low, high = np.array(contract.extent[:2]) - half, np.array(contract.extent[2:]) + half
-    rows = np.flatnonzero(usable & ((stored.bounds[:, :2] < low) | (stored.bounds[:, 2:] > high)).any(axis=1))
+    west, south, east, north = stored.bounds.T
+    rows = np.flatnonzero(usable & ((west < low[0]) | (south < low[1]) | (east > high[0]) | (north > high[1])))
     if not len(rows):
         return []
     boxes = [" ".join(f"{each:.10g}" for each in box) for box in stored.bounds[rows].tolist()]

@@ -128,10 +128,10 @@ class Census:
 
 def census(ground: Ground, bounds: Boxes) -> Census:
     """Count one batch: `bounds` of its rows as delivered, NaN where there is no position."""
-    boxes = ground.in_order(bounds[placed(bounds)])
+    boxes = np.asfortranarray(ground.in_order(bounds[placed(bounds)]))  # it is asked column by column
     if not len(boxes):
         return Census()
-    held = np.array([[_inside(boxes, each.box).sum(), _inside(_exchanged(boxes), each.box).sum()] for each in ground.references], np.int64)
+    held = np.array([[_inside(boxes, each.box).sum(), _inside(boxes, _turned(each.box)).sum()] for each in ground.references], np.int64)
     given, swapped = _votes(ground, boxes)
     cells = ground.cells(boxes)
     table = 0 if cells is None else np.bincount(cells[0] * _CELLS + cells[1], minlength=_CELLS**2).reshape(_CELLS, _CELLS)
@@ -216,11 +216,10 @@ def faults(ground: Ground, bounds: Boxes, bulk: Bulk | None) -> list[RowFaults]:
 def _votes(ground: Ground, boxes: Boxes) -> tuple[Mask, Mask]:
     """Rows that stand as they should, and rows whose axes are swapped, by the strongest reference that tells the two apart."""
     given, swapped = np.zeros(len(boxes), np.bool_), np.zeros(len(boxes), np.bool_)
-    turned = _exchanged(boxes)
     for each in ground.references:
         open_ = ~(given | swapped)
-        here, there = _inside(boxes, each.box), _inside(turned, each.box)
-        given |= open_ & here & ~_inside(turned, each.grown)
+        here, there = _inside(boxes, each.box), _inside(boxes, _turned(each.box))
+        given |= open_ & here & ~_inside(boxes, _turned(each.grown))
         swapped |= open_ & there & ~_inside(boxes, each.grown)
     return given, swapped
 
@@ -231,8 +230,8 @@ def _alien(ground: Ground, boxes: Boxes, given: Mask) -> Mask:
         return np.asarray(np.abs(boxes).max(axis=1) > _NO_DEGREES)
     if ground.area_degrees is None:
         return np.zeros(len(boxes), np.bool_)
-    reads = _inside(boxes, ground.area_degrees) | _inside(_exchanged(boxes), ground.area_degrees)
-    return np.asarray(reads & ~given & (boxes != 0).any(axis=1))
+    reads = (_inside(boxes, ground.area_degrees) | _inside(boxes, _turned(ground.area_degrees))) & ~given
+    return np.asarray(reads & (boxes != 0).any(axis=1)) if reads.any() else reads
 
 
 def _far(ground: Ground, boxes: Boxes) -> Mask:
@@ -244,6 +243,11 @@ def _far(ground: Ground, boxes: Boxes) -> Mask:
 
 def _inside(boxes: Boxes, box: Box) -> Mask:
     return np.asarray((boxes[:, 0] >= box[0]) & (boxes[:, 1] >= box[1]) & (boxes[:, 2] <= box[2]) & (boxes[:, 3] <= box[3]))
+
+
+def _turned(box: Box) -> Box:
+    """What a box is with x and y exchanged: a row lies in it where it lies in the box once its own axes are exchanged."""
+    return box[1], box[0], box[3], box[2]
 
 
 def _exchanged(boxes: Boxes) -> Boxes:

@@ -5,7 +5,7 @@ Not here: the work itself (`kernel`, and behind it `compiled` or `fallback`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -152,6 +152,10 @@ class Scan:
     def placed(self) -> npt.NDArray[np.bool_]:
         """(n,) the rows that have a position."""
         return placed(self.bounds)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Scan:
+        """What lies in some of the rows."""
+        return Scan(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
 def placed(bounds: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:

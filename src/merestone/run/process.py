@@ -63,8 +63,8 @@ class Processed:
 
     digest: uint64 (n, 2), what would be stored; empty in a check. deciding: the same in the domain of the last version. centres: x, y of the
     middle of the stored geometry's box, NaN where there is none; empty where no scheme needs them. extent: xmin, ymin, xmax, ymax of all of
-    them. rejected: bool (n,). misshapen: those rejected for their geometry. refused: float64 (k, 4), the boxes of the rejected, NaN where
-    there is none. spool: all rows, or none where nobody asked for them.
+    them; None in a check. rejected: bool (n,). misshapen: those rejected for their geometry. refused: float64 (k, 4), the boxes of the
+    rejected, NaN where there is none. spool: all rows, or none where nobody asked for them.
     """
 
     spool: Spool
@@ -107,7 +107,7 @@ def process(
 
     def units() -> Iterator[tuple[Part, Halves]]:
         at = 0
-        for part in candidates.parts():
+        for part in candidates.parts(prepared.geometry):
             yield part, before.digest[at : at + len(part.row)]
             at += len(part.row)
 
@@ -179,13 +179,12 @@ def _process(prepared: Prepared, part: Part, old: Halves, *, told: bool, keep: b
     place = batch.schema.names.index(prepared.geometry)
     wkb = batch.column(place)
     steps = [prepared.cast_steps(_marked(part.miscast, n))] if told else []
-    delivered_scan = kernel.scan(wkb)
     moved, transform_faults, failed = wkb, [], np.zeros(n, bool)
     if prepared.operation is not None and not prepared.operation.is_identity:
         moved, failed = crs_stage.apply_operation(wkb, prepared.operation)
         transform_faults = crs_stage.no_transform_faults(prepared.operation, failed, wkb, contract.geometry_name)
         steps.append(crs_stage.transform_steps(prepared.operation, failed, n))
-    stored, snap_faults, snap_steps = snap(moved, contract, delivered_scan if moved is wkb else kernel.scan(moved))
+    stored, snap_faults, snap_steps = snap(moved, contract, part.scan if moved is wkb else kernel.scan(moved))
     snap_faults = _but(snap_faults, rejected(part.early, n))
     steps.append(snap_steps)
     batch = batch.set_column(place, batch.schema.field(place), stored)
@@ -194,10 +193,10 @@ def _process(prepared: Prepared, part: Part, old: Halves, *, told: bool, keep: b
     stored_scan = kernel.scan(stored)
     skip = failed | rejected([*snap_faults, *part.early], n)
     if prepared.judged:
-        row_faults = gate_feature.check_rows(batch, contract, delivered=delivered_scan, stored=stored_scan, canonical=stored,
+        row_faults = gate_feature.check_rows(batch, contract, delivered=part.scan, stored=stored_scan, canonical=stored,
                                              limits=prepared.limits, skip=skip, miscast=part.miscast, absent=prepared.absent)
     else:  # what is only compared need not be good, but its coordinates must be numbers
-        row_faults = gate_feature.ordinates(contract, delivered_scan, stored_scan, None, ~skip)
+        row_faults = gate_feature.ordinates(contract, part.scan, stored_scan, None, ~skip)
     if told:
         steps.append(gate_feature.steps([*part.early, *row_faults], n, crs=prepared.crs))
     # That Z or M is left out is said once of the whole delivery, and of each row in its lineage.
@@ -217,9 +216,10 @@ def _process(prepared: Prepared, part: Part, old: Halves, *, told: bool, keep: b
     batch = batch.append_column(DELIVERED, delivered)
     centre = (stored_scan.bounds[:, :2] + stored_scan.bounds[:, 2:]) / 2
     refused = part.faulty | rejected(faults, n)
-    good = ~refused & ~np.isnan(stored_scan.bounds[:, 0])
-    low = stored_scan.bounds[good]
-    extent = np.concatenate([low[:, :2].min(axis=0), low[:, 2:].max(axis=0)]) if len(low) else np.array([np.inf, np.inf, -np.inf, -np.inf])
+    extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
+    if prepared.compared:
+        low = stored_scan.bounds[~refused & ~np.isnan(stored_scan.bounds[:, 0])]
+        extent = np.concatenate([low[:, :2].min(axis=0), low[:, 2:].max(axis=0)]) if len(low) else extent
     ids = keys.feature_ids(batch, prepared.key_columns) if told or faults else None
     return _Row2(part, batch if keep else None, digest, deciding, centre, extent, refused, faults, steps, ids, stored_scan.bounds)
 

@@ -116,19 +116,22 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.row)
 
-    def parts(self) -> Iterator[Part]:
-        """The candidates in the spool, batch after batch."""
+    def parts(self, geometry: str) -> Iterator[Part]:
+        """The candidates in the spool, batch after batch; `geometry` names the column of the primary one."""
         start = 0
         for batch in self.spool.batches():
             here = slice(start, start + batch.num_rows)
             start = here.stop
             yield Part(batch, self.row[here], self.hash[here], self.source[here], self.slot[here], self.trusted[here], self.faulty[here],
-                       self.partition[here], _miscast(self.miscast, here), _among(self.early, here))
+                       self.partition[here], _miscast(self.miscast, here), _among(self.early, here), kernel.scan(batch.column(geometry)))
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The candidates of one batch: `rows` in the spool's schema, and their stretch of each column of `Candidates`, counted from its beginning."""
+    """The candidates of one batch: `rows` in the spool's schema, and their stretch of each column of `Candidates`, counted from its beginning.
+
+    scan: of their geometry as delivered.
+    """
 
     rows: Any
     row: npt.NDArray[np.int32]
@@ -140,6 +143,7 @@ class Part:
     partition: npt.NDArray[np.int32]
     miscast: list[RowFaults]
     early: list[RowFaults]
+    scan: kernel.Scan
 
 
 def _among(faults: list[RowFaults], here: slice) -> list[RowFaults]:
@@ -309,9 +313,12 @@ class Reception:
             there = at < len(go_on)
             there[there] = go_on[at[there]] == each.rows[there]
             (miscast if each.rule == "type" else early).append(replace(each, rows=at[there], observed=each.observed.filter(pa.array(there))))
-        rows = _spooled(one, prepared)
-        return Part(rows if len(go_on) == n else rows.take(pa.array(go_on)), number[go_on].astype(np.int32), one.hashes[go_on], one.source[go_on],
-                    hit.slot[hit.candidate].astype(np.int32), (hit.same & hit.moved)[hit.candidate], one.faulty[go_on], partition[go_on], miscast, early)
+        rows, scan = _spooled(one, prepared), one.scan
+        if len(go_on) < n:
+            rows, scan = rows.take(pa.array(go_on)), scan.take(go_on)
+        return Part(rows, number[go_on].astype(np.int32), one.hashes[go_on], one.source[go_on],
+                    hit.slot[hit.candidate].astype(np.int32), (hit.same & hit.moved)[hit.candidate], one.faulty[go_on], partition[go_on], miscast, early,
+                    scan)
 
     def received(self, spool: Spool) -> Received:
         """What was found, once all parts are read.
