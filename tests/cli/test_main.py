@@ -153,3 +153,11 @@ def test_the_module_is_the_command(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("merestone: nowhere does not exist\n  next: ")
+
+
+@pytest.mark.parametrize("name", sorted(FIXED))
+def test_a_misspelt_command_is_told_with_the_one_that_is_meant(name, merestone):
+    *family, last = name.split()
+    ended = merestone(*family, last[:-2] + last[-1])
+    assert ended.code == 2
+    assert f"No such command '{last[:-2] + last[-1]}'. Did you mean '{last}'?" in ended.err

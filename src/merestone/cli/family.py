@@ -5,6 +5,7 @@ Not here: the commands.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -54,6 +55,14 @@ class Family(click.Group):
         if found is not None and example is not None:
             found.epilog = f"\b\nExample:\n  {example}"  # \b: a line that is typed is not broken
         return found
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """As usual; a misspelt name is told with the nearest one, loaded or not."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            close = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+            ctx.fail(f"No such command {name!r}." + (f" Did you mean {close[0]!r}?" if close else ""))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without loading any."""
