@@ -41,6 +41,12 @@ def test_what_cannot_be_is_wrong_usage(arguments, published, merestone):
     assert (ended.code, ended.doc["error"]["kind"]) == (2, "usage")
 
 
+def test_a_version_that_is_none_is_not_offered(published, merestone):
+    ended = merestone("changes", published.file, "--from", 7)
+    assert "has no version 7" in ended.err
+    assert "--to 7" not in ended.err
+
+
 def test_a_feed_as_geoparquet_holds_both_sides(published, merestone, tmp_path):
     out = tmp_path / "feed.parquet"
     assert merestone("changes", published.file, "--out", out, "--json").doc["out"] == str(out)

@@ -59,3 +59,18 @@ def test_show_says_the_same_of_a_file_and_of_what_was_published_under_it(publish
     said = merestone("contract", "show", published.url).out
     assert "crs_epsg               4326" in said
     assert "area   decimal(8,2)" in said
+
+
+def test_files_that_are_taken_for_each_other_are_told_for_what_they_are(product, merestone):
+    contract = product.file.parent / product.settings["contract"]
+    for arguments, said, step in (
+        (["contract", "lint", product.file], "is a publication file, not a contract", f"its contract is {product.settings['contract']}"),
+        (["check", product.first, "--contract", product.file], "is a publication file, not a contract", "its contract is"),
+        (["publish", contract], "is a contract, not a publication file", "name the publication file"),
+        (["publish", product.first], "is a delivery, not a publication file", f"merestone init {product.first}"),
+        (["log", product.first], "is a delivery, not a publication file", f"merestone init {product.first}"),
+    ):
+        ended = merestone(*arguments)
+        assert ended.code == 2
+        assert said in ended.err
+        assert step in ended.err

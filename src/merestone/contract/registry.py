@@ -59,11 +59,13 @@ def examine(path: str) -> tuple[Contract | None, tuple[LintMessage, ...]]:
     """Everything there is to say about a contract file: None and its errors where it cannot be read as a contract.
 
     Raises:
-        UsageError: the file is missing, or no sound YAML document.
+        UsageError: the file is missing, a publication file, or no sound YAML document.
     """
     if _STAMP_LIKE.fullmatch(path) and not Path(path).exists():
         raise UsageError(f"contract {path} is a stamp in a registry: not in this version", field=path, hint="name the contract's file")
     document = read_document(path, what="contract")
+    if "contract_version" not in document.tree and {"contract", "destination"} <= document.tree.keys():
+        raise UsageError(f"{path} is a publication file, not a contract", field=path, hint=f"its contract is {document.tree['contract']}")
     parsed = parse(document)
     if isinstance(parsed, Contract):
         return parsed, lint(parsed, document)

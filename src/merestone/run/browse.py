@@ -32,6 +32,7 @@ from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.verdict import run_summary
 from merestone.run.publication import Publication
 from merestone.run.publication_reader import read_publication
+from merestone.source.located import named_as_delivery
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
 
@@ -83,9 +84,12 @@ def publication_at(path: str) -> Publication:
     """A publication file, read.
 
     Raises:
-        UsageError: it is missing or broken, or is a contract.
+        UsageError: it is missing or broken, or is a contract or a delivery.
     """
     if Path(path).is_file():
+        if named_as_delivery(path):
+            raise UsageError(f"{path} is a delivery, not a publication file", field=path,
+                             hint=f"merestone init {path} drafts a publication file for it; with one: merestone publish FILE --source {path}")
         tree = read_document(path, what="publication").tree
         if "contract_version" in tree and "destination" not in tree:
             raise UsageError(f"{path} is a contract, not a publication file", field=path,

@@ -35,6 +35,11 @@ _UNPACKED = {"GPKG", "ESRI Shapefile", "Parquet", "GML"}  # read at random place
 _SHAPEFILE_PARTS = {".shp", ".shx", ".dbf", ".prj", ".cpg"}
 
 
+def named_as_delivery(path: str) -> bool:
+    """Whether a file's name is that of a delivery, and of nothing else."""
+    return Path(path).suffix.lower() in {*_FORMATS, *_LATER, ".zip", ".gz"} - {".json"}
+
+
 @dataclass(frozen=True, slots=True)
 class Located:
     """A delivery's file: `path` on disk for our own readers, `gdal` for GDAL; `stem` is its name without suffixes.
