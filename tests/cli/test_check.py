@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from datetime import UTC, datetime
 
 import geopandas as gpd
@@ -181,3 +182,24 @@ def test_a_check_reads_again_for_rows_that_only_the_whole_gives_away(estate, mer
     ended = merestone("check", delivered, "--contract", contract, "--json")
     seen = {each["rule"]: (each["count"], each["features"][0]["id"]) for each in ended.doc["findings"] if each["features"]}
     assert (seen["axis_order"], seen["enum"]) == ((1, "p7"), (1, "p9"))
+
+
+@pytest.mark.parametrize("beside", [(), ("--errors", "e.gpkg"), ("--errors", "e.geojson"), ("--html", "page.html")])
+def test_a_curve_among_other_rows_is_told_whatever_is_made_of_the_places(estate, merestone, tmp_path, beside):
+    """GEOS builds no curves; what measures, draws or places the rows must not end over one of them."""
+    fields = (*FIELDS, {"name": "area", "type": "number", "unit": "m2", "derived": {"measure": "area"}})
+    made = estate(fields, geometry_type="polygon", key=["pid"], crs_epsg=28992, coordinate_precision=0, contract_version="v1.0.0-crs:EPSG:28992-res:1m")
+    x, y = 155_000.0, 463_000.0
+    ring = struct.pack("<BII6d", 1, 8, 3, x, y, x + 5, y + 5, x, y)
+    bow = shapely.Polygon([(x, y), (x + 10, y + 10), (x + 10, y), (x, y + 10)])
+    shapes = [shapely.box(x, y, x + 10, y + 10), struct.pack("<BII", 1, 10, 1) + ring, bow, None]
+    delivered = geoparquet(tmp_path / "curve.parquet", {"pid": ["a", "b", "c", "d"], "use": ["a"] * 4, "area": [100.0] * 4, "geometry": shapes}, epsg=28992)
+    made.write(delivered)
+    contract = made.folder / "product.contract.yaml"
+    contract.write_text(json.dumps({**json.loads(contract.read_text()), "key": ["pid"]}))
+    args = [beside[0], tmp_path / beside[1]] if beside else []
+    ended = merestone("check", delivered, "--contract", contract, *args, "--json")
+    seen = {each["rule"]: [sample["id"] for sample in each["features"]] for each in ended.doc["findings"]}
+    assert (ended.code, seen) == (1, {"geometry_type": ["b"], "validity": ["c"], "null_geometry": ["d"]})
+    published = merestone("publish", made.folder / "product.yaml", "--json")
+    assert (published.code, {each["rule"] for each in published.doc["findings"]}) == (1, set(seen))

@@ -191,18 +191,18 @@ def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None) -> npt.
 def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """See `kernel.measures`."""
     with np.errstate(all="ignore"):  # NaN and infinity are findings elsewhere; here they are no measure
-        shapes = _built(wkb)
+        shapes = built(wkb)
         return np.asarray(shapely.area(shapes)), np.asarray(shapely.length(shapes))
 
 
 def valid(wkb: Any) -> npt.NDArray[np.bool_]:
     """See `kernel.valid`."""
     with np.errstate(all="ignore"):
-        return np.asarray(shapely.is_valid(_built(wkb)))
+        return np.asarray(shapely.is_valid(built(wkb)))
 
 
-def _built(wkb: Any) -> npt.NDArray[np.object_]:
-    """Each row as GEOS holds it, None for what it cannot build."""
+def built(wkb: Any) -> npt.NDArray[np.object_]:
+    """See `kernel.shapes`."""
     values = wkb.to_numpy(zero_copy_only=False)
     try:
         return np.asarray(shapely.from_wkb(values, on_invalid="ignore"))

@@ -126,6 +126,11 @@ def valid(wkb: Any) -> npt.NDArray[np.bool_]:
     return _implementation().valid(_one(wkb))  # type: ignore[no-any-return]  # one of two modules, chosen at run time
 
 
+def shapes(wkb: Any) -> npt.NDArray[np.object_]:
+    """Each row as a shapely geometry; None for a null and for what GEOS cannot build, curves among them."""
+    return fallback.built(_one(wkb))
+
+
 def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:
     """The bytes G of fingerprint layout 1 for each row (binary; null stays null; unreadable is 0x02 and the bytes as they are)."""
     return _implementation().encode(_one(wkb), grid, shape)

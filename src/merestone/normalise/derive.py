@@ -16,6 +16,7 @@ from pyproj import CRS
 
 from merestone.contract.document import Contract, Field
 from merestone.errors import UsageError
+from merestone.geometry import kernel
 from merestone.normalise.values import arrow_type
 
 LENGTH = {"mm": 0.001, "cm": 0.01, "m": 1.0, "km": 1000.0, "ft": 0.3048, "mi": 1609.344}
@@ -36,8 +37,7 @@ def with_derived(batch: Any, contract: Contract, geometry: str) -> Any:
     derived = [field for field in contract.schema_fields if field.derived is not None and field.derived.measure is not None]
     if not derived:
         return batch
-    wkb = batch.column(batch.schema.names.index(geometry))
-    shapes = shapely.from_wkb(np.asarray(wkb.to_pylist(), dtype=object), on_invalid="ignore")
+    shapes = kernel.shapes(batch.column(batch.schema.names.index(geometry)))
     crs = CRS.from_epsg(contract.crs_epsg)
     for field in derived:
         values = _measured(shapes, crs, field)

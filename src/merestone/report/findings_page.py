@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import shapely
 
+from merestone.geometry import kernel
 from merestone.report.page import self_contained
 from merestone.report.result import CheckResult
 from merestone.report.text import plural
@@ -82,7 +84,7 @@ def _outlines(places: Sequence[Place]) -> tuple[list[list[Any] | None], int]:
     out: list[list[Any] | None] = []
     room, left_out = VERTICES, 0
     for place in places:
-        shapes = shapely.from_wkb(np.array(place.shapes, dtype=object), on_invalid="ignore")
+        shapes = kernel.shapes(pa.array(place.shapes, pa.binary()))
         shapes = shapes[shapely.is_geometry(shapes)]
         size = int(shapely.get_num_coordinates(shapes).sum())
         if size > room:
