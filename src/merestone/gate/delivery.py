@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from datetime import UTC, date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from merestone.contract.document import Contract, Field
 from merestone.gate.findings import NAMED, listed
+from merestone.geometry.form import Scan
 from merestone.outcome import SAMPLES, Finding, Sample, Severity
 
 JUDGED_ORDINATES = 1_000
@@ -306,6 +308,49 @@ def too_many(contract: Contract, rows: int) -> Finding | None:
         return None
     return Finding("schema", "negative.max_features", "max_features", "error", f"at most {most:,} features", f"{rows:,} rows", rows,
                    remedy="look whether the export took in too much, or agree on more `negative.max_features` (a MAJOR version)")
+
+
+@dataclass(slots=True)
+class DimensionTally:
+    """Rows that bring Z or M where none is promised, and rows with a position that lack one that is: counted batch by batch."""
+
+    contract: Contract
+    _more_z: int = 0
+    _more_m: int = 0
+    _short: int = 0
+    _first: list[int] = dataclass_field(default_factory=list)
+
+    def add(self, scan: Scan, rows: npt.NDArray[np.int64]) -> None:
+        """Count a batch.
+
+        Args:
+            scan: what lies in its geometries, as delivered.
+            rows: (n,) its row numbers, from 1.
+        """
+        promised = self.contract.geometry.dimensions
+        self._more_z += int(scan.has_z.sum()) if "z" not in promised else 0
+        self._more_m += int(scan.has_m.sum()) if "m" not in promised else 0
+        if promised != "xy":
+            lacking = scan.placed & ~((scan.has_z | ("z" not in promised)) & (scan.has_m | ("m" not in promised)))
+            self._short += int(lacking.sum())
+            self._first += rows[lacking][: SAMPLES - len(self._first)].tolist()
+
+    def findings(self) -> list[Finding]:
+        """Warnings: what is more is left out, and what is less is stored as it came."""
+        name, promised = self.contract.geometry_name, self.contract.geometry.dimensions
+        found = []
+        if more := max(self._more_z, self._more_m):
+            words = " and ".join(word for word, count in (("Z", self._more_z), ("M", self._more_m)) if count)
+            found.append(Finding(
+                "geometry", name, "z_dropped", "warning", f"{promised} positions", f"{words} in {more:,} rows, left out", more,
+                remedy=f"nothing, if {promised} is what consumers need; else promise `geometry: {{dimensions: xyz}}` (a MAJOR change)"))
+        if self._short:
+            words = " or ".join(word.upper() for word in promised[2:])
+            found.append(Finding(
+                "geometry", name, "z_missing", "warning", f"{promised} positions", f"no {words} in {self._short:,} rows, stored as they came",
+                self._short, tuple(Sample(None, row) for row in self._first),
+                remedy=f"have the producer deliver {words.replace(' or ', ' and ')}, or promise `geometry: {{dimensions: xy}}` (a MAJOR change)"))
+        return found
 
 
 def edges(contract: Contract, delivered: str, *, previous: str | None = None) -> Finding | None:

@@ -244,7 +244,8 @@ class Reception:
         self._lines: list[Any] = []
         self._null_rows: list[npt.NDArray[np.int64]] = []
         self._unfit_rows: list[npt.NDArray[np.int64]] = []
-        self._dropped_z = self._dropped_m = self._rows = self._nowhere = self._outside = 0
+        self._rows = self._nowhere = self._outside = 0
+        self._dimensions = gate_delivery.DimensionTally(prepared.contract)
         self._extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
         self._newest: Any = None
 
@@ -275,10 +276,9 @@ class Reception:
                 self._rejects.append(rejects_table(one.faults, number, one.ids, one.raw, one.raw.column(prepared.delivered_geometry)
                                                    if prepared.delivered_geometry else pa.nulls(n, pa.binary())))
         self._measures.add(one.measures)
-        self._dropped_z += int(one.scan.has_z.sum())
-        self._dropped_m += int(one.scan.has_m.sum())
         self._nowhere += int(((one.scan.kind == NULL_KIND) | one.scan.empty).sum())
         somewhere = one.scan.placed
+        self._dimensions.add(one.scan, number)
         if somewhere.any():
             box, extent = one.scan.bounds[somewhere], self._extent
             extent[:2], extent[2:] = np.minimum(extent[:2], box[:, :2].min(axis=0)), np.maximum(extent[2:], box[:, 2:].max(axis=0))
@@ -329,7 +329,7 @@ class Reception:
         prepared, measures = self._prepared, self._measures
         candidates = self._columns.candidates(spool)
         findings = [*_key_findings(prepared, self._null_rows, self._unfit_rows, self._probe.repeated(candidates.hash)), *prepared.source.late_findings()]
-        findings.append(_dropped(prepared, self._dropped_z, self._dropped_m))
+        findings += self._dimensions.findings()
         verdicts = {name: whereabouts.decide(prepared.grounds[name], census) for name, census in measures.places.items()}
         for name, histogram in measures.decimals.items():
             if name not in verdicts or "precision" not in verdicts[name].follows:
@@ -470,18 +470,6 @@ def _newest(so_far: Any, batch: Any, name: str | None) -> Any:
         return so_far
     here = pc.max(batch.column(name)).as_py()
     return here if so_far is None or (here is not None and here > so_far) else so_far
-
-
-def _dropped(prepared: Prepared, with_z: int, with_m: int) -> Finding | None:
-    clause = prepared.contract.geometry.dimensions
-    names = [word for word, count in (("Z", with_z), ("M", with_m)) if count and word.lower() not in clause]
-    if not names:
-        return None
-    return Finding(
-        surface="geometry", field=prepared.contract.geometry_name, rule="z_dropped", severity="warning", expected=f"{clause} positions",
-        observed=f"{' and '.join(names)} in {max(with_z, with_m):,} rows, left out", count=max(with_z, with_m),
-        remedy=f"nothing, if {clause} is what consumers need; else promise `geometry: {{dimensions: xyz}}` (a MAJOR change)",
-    )
 
 
 def _key_findings(
