@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merestone.gate.whereabouts import Census, Ground, Reference, census, decide, faults
-from merestone.normalise.crs import area_of_use, degrees_of_use
+from merestone.normalise.crs import area_of_use, box_in, degrees_of_use
 
 WORLD = Reference("the range of degrees", (-180.0, -90.0, 180.0, 90.0))
 
@@ -103,6 +105,36 @@ def test_metres_in_place_of_degrees_and_whose_they_would_be():
 def test_another_zone_is_another_crs_and_a_neighbouring_one_is_not():
     assert judged(ground("EPSG:28992"), scattered(650_000, 5_770_000, 9_000)).decision == "wrong CRS"
     assert judged(ground("EPSG:25832"), scattered(865_000, 6_120_000, 20_000)).finding is None  # Bornholm, beyond 12 degrees east
+
+
+def labelled(code, agreed):
+    """What is known of a delivery that names one CRS where another is agreed."""
+    where, area = ground(code), area_of_use(agreed)
+    return replace(where, agreed=(agreed, area), agreed_here=box_in(area, agreed, code))
+
+
+@pytest.mark.parametrize("code", ["EPSG:28991", "EPSG:3112", "EPSG:21781"])
+def test_numbers_of_the_agreed_crs_under_another_name(code):
+    agreed = "EPSG:28992"
+    assert judged(ground(code), scattered(*PLACES[agreed])).finding is None  # by itself it is not far enough
+    verdict = judged(labelled(code, agreed), scattered(*PLACES[agreed]))
+    assert (verdict.decision, verdict.finding.rule, verdict.finding.field, verdict.finding.count) == ("wrong CRS", "crs_position", "geometry", 1_000)
+    assert agreed in verdict.finding.remedy
+
+
+@pytest.mark.parametrize("agreed", PLACES)
+@pytest.mark.parametrize("code", ["EPSG:3857", "EPSG:3035", "EPSG:32631", "EPSG:32632", "EPSG:32633", "EPSG:25831", "EPSG:28992", "EPSG:4258",
+                                  "EPSG:3301", "EPSG:3067"])
+def test_a_sound_delivery_in_another_crs_is_never_mislabelled(code, agreed):
+    """Also in a zone next to the one where it lies, as neighbours use them."""
+    x, y, size = PLACES[agreed]
+    place = box_in((x, y, x + size, y + size), agreed, code)
+    assert place is not None
+    west, south, east, north = place
+    rng = np.random.default_rng(5)
+    there = points(*np.column_stack([rng.uniform(west, east, 500), rng.uniform(south, north, 500)]))
+    if code != agreed:
+        assert census(labelled(code, agreed), there).mislabelled == 0
 
 
 def test_one_row_among_many_is_found_and_named():

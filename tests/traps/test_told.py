@@ -89,6 +89,8 @@ DELIVERIES = {
     "keys null": (rows_changed("parcel", None), {}, ["schema.key_null", "parcel", "3 null keys (rows 8, 501 and 1201 of the file)", "fill the key"]),
     "another CRS by name only": (lambda table: table.set_crs(26986, allow_override=True), {}, ["crs.crs_position", "1,500 of 1,500 rows lie far", "EPSG:26986",
                                                                                              "state the CRS that the coordinates are in"]),
+    "a CRS of the same country": (lambda table: table.set_crs(28991, allow_override=True), {}, [
+        "crs.crs_position", "geometry", "1,500 of 1,500 rows lie in neither as EPSG:28991", "probably EPSG:28992"]),
     "no CRS": (lambda table: gpd.GeoDataFrame(table.drop(columns="geometry"), geometry=list(table.geometry)), {}, ["crs.crs_missing", "EPSG:28992",
                                                                                                                  "state the CRS"]),
     "a bow tie": (bow_tie, {}, ["geometry.validity", "geometry", "{7} self-intersection at ", "repair the geometry"]),

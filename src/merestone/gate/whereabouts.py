@@ -61,7 +61,7 @@ class Ground:
 
     crs: what its CRS is called. degrees: whether its unit is the degree. references: strongest first. area: the CRS's area of use in its own
     units, and in degrees. exchanged: y stands before x by contract. agreed: what the contract's CRS is called and its area of use, where that
-    is another CRS.
+    is another CRS. agreed_here: that area in the delivered CRS, None where it has no place there.
     """
 
     column: str
@@ -72,6 +72,7 @@ class Ground:
     area_degrees: Box | None = None
     exchanged: bool = False
     agreed: tuple[str, Box] | None = None
+    agreed_here: Box | None = None
 
     def in_order(self, bounds: Boxes) -> Boxes:
         """Boxes of rows as delivered, brought into x, y."""
@@ -107,7 +108,8 @@ class Census:
     """Counts over rows with a position.
 
     held: per reference, rows inside as given and inside exchanged. given, swapped: rows whose order the references decide. alien: rows in
-    another unit. far: rows that are far from the area of use. table: rows per cell, (_CELLS, _CELLS), columns first.
+    another unit. far: rows that are far from the area of use. mislabelled: rows that lie in the agreed CRS's area of use as they are written,
+    and in neither area as they are labelled. table: rows per cell, (_CELLS, _CELLS), columns first.
     """
 
     positions: int = 0
@@ -116,12 +118,13 @@ class Census:
     swapped: int = 0
     alien: int = 0
     far: int = 0
+    mislabelled: int = 0
     extent: npt.NDArray[np.float64] = field(default_factory=lambda: np.array([np.inf, np.inf, -np.inf, -np.inf]))
     table: Any = 0
 
     def add(self, other: Census) -> None:
         """Take in the counts of another batch."""
-        for name in ("positions", "held", "given", "swapped", "alien", "far", "table"):
+        for name in ("positions", "held", "given", "swapped", "alien", "far", "mislabelled", "table"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.extent = np.concatenate([np.minimum(self.extent[:2], other.extent[:2]), np.maximum(self.extent[2:], other.extent[2:])])
 
@@ -137,7 +140,7 @@ def census(ground: Ground, bounds: Boxes) -> Census:
     table = 0 if cells is None else np.bincount(cells[0] * _CELLS + cells[1], minlength=_CELLS**2).reshape(_CELLS, _CELLS)
     extent = np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
     return Census(len(boxes), held, int(given.sum()), int(swapped.sum()), int(_alien(ground, boxes, given).sum()),
-                  int(_far(ground, boxes).sum()), extent, table)
+                  int(_far(ground, boxes).sum()), int(_mislabelled(ground, boxes).sum()), extent, table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,11 @@ def decide(ground: Ground, counts: Census) -> Verdict:
             "crs", ground.column, "crs_position", "error", f"positions near the area of use of {ground.crs} ({_words(ground.area)})",
             f"{counts.far:,} of {total:,} rows lie far from it, between {_words(counts.extent)}{_fit(ground, counts)}", counts.far,
             remedy="have the producer state the CRS that the coordinates are in; the declared one is another"))
+    if ground.agreed is not None and counts.mislabelled >= _ALL * total and not counts.given:
+        return Verdict("wrong CRS", evidence, Finding(
+            "crs", ground.column, "crs_position", "error", f"positions in the area of use of {ground.crs}, or in that of {ground.agreed[0]}",
+            f"{counts.mislabelled:,} of {total:,} rows lie in neither as {ground.crs}; read as {ground.agreed[0]} they lie in its area of use",
+            counts.mislabelled, remedy=f"have the producer state the CRS that the coordinates are in: probably {ground.agreed[0]}, not {ground.crs}"))
     bulk = _bulk(counts)
     strays = counts.swapped > 0 or counts.alien > 0 or (bulk is not None and _astray(bulk, counts))
     return Verdict("ok" if counts.given else "undecidable", evidence, None, bulk, strays)
@@ -239,6 +247,14 @@ def _far(ground: Ground, boxes: Boxes) -> Mask:
     if ground.area is None:
         return np.zeros(len(boxes), np.bool_)
     return ~_inside(boxes, Reference("", ground.area, 1.0).grown)
+
+
+def _mislabelled(ground: Ground, boxes: Boxes) -> Mask:
+    """Rows whose numbers make sense in the agreed CRS and, as they are labelled, neither where that is used nor where their own CRS is."""
+    if ground.area is None or ground.agreed is None:
+        return np.zeros(len(boxes), np.bool_)
+    there = np.zeros(len(boxes), np.bool_) if ground.agreed_here is None else _inside(boxes, ground.agreed_here)
+    return _inside(boxes, ground.agreed[1]) & ~_inside(boxes, ground.area) & ~there
 
 
 def _inside(boxes: Boxes, box: Box) -> Mask:

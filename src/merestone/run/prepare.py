@@ -146,7 +146,8 @@ def _ground(column: str, operation: Operation, extent: Box | None, epsg: int, la
         references.append(Reference("the range of degrees", DEGREES))
     theirs = crs_stage.area_of_use(agreed) if operation.source != agreed else None
     return Ground(column, operation.source, degrees, tuple(references), area, None if degrees else in_degrees, operation.swap,
-                  (agreed, theirs) if theirs is not None else None)
+                  (agreed, theirs) if theirs is not None else None,
+                  crs_stage.box_in(theirs, agreed, operation.source) if theirs is not None else None)
 
 
 def _geometries(contract: Contract, delivery: Delivery, cast: CastPlan) -> list[tuple[str, GeometryColumn, Field | None]]:
