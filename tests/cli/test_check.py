@@ -15,6 +15,7 @@ from estate import geoparquet, save
 from merestone.geometry import kernel
 from merestone.publish.spool import Spool
 from merestone.report.iso19115_lint import read_record
+from merestone.source.geoparquet import GeoParquetSource
 
 FIELDS = ({"name": "pid", "type": "string", "nullable": False}, {"name": "use", "type": "string"})
 
@@ -203,3 +204,39 @@ def test_a_curve_among_other_rows_is_told_whatever_is_made_of_the_places(estate,
     assert (ended.code, seen) == (1, {"geometry_type": ["b"], "validity": ["c"], "null_geometry": ["d"]})
     published = merestone("publish", made.folder / "product.yaml", "--json")
     assert (published.code, {each["rule"] for each in published.doc["findings"]}) == (1, set(seen))
+
+
+@pytest.mark.parametrize("command", ["check", "publish"])
+def test_what_stands_twice_is_counted_to_the_last_row_and_shown_from_the_first(estate, merestone, tmp_path, monkeypatch, command):
+    """However many keys and values repeat, over however many batches: a number that is told is the number of rows."""
+    monkeypatch.setattr(GeoParquetSource.batches, "__defaults__", (700,))
+    made = estate(({"name": "pid", "type": "string", "nullable": False}, {"name": "lot", "type": "integer", "unique": True},
+                   {"name": "deed", "type": "string", "unique": True}), geometry_type="point", key=["pid"])
+    size = 6_000
+    pids = [f"p{n * 7919 % 3_000:04d}" for n in range(size)]  # each twice, 3,000 rows apart, in no order
+    lots = [n if n in (4, 5) else None if n % 3 == 0 else n % 1_500 for n in range(size)]
+    deeds = ["same"] * size
+    delivered = geoparquet(tmp_path / "twice.parquet", {"pid": pids, "lot": lots, "deed": deeds, "geometry": [shapely.Point(5, 52)] * size})
+    made.write(delivered)
+    contract = made.folder / "product.contract.yaml"
+    contract.write_text(json.dumps({**json.loads(contract.read_text()), "key": ["pid"]}))
+    ended = merestone("check", delivered, "--contract", contract, "--json") if command == "check" else merestone(
+        "publish", made.folder / "product.yaml", "--json")
+    found = {(each["field"], each["rule"]): each for each in ended.doc["findings"] if each["rule"] in ("key_duplicate", "unique")}
+    assert ended.code == 1
+    key, lot, deed = found["pid", "key_duplicate"], found["lot", "unique"], found["deed", "unique"]
+    assert (key["count"], key["observed"].split(",")[0]) == (size, "key p0000 twice (rows 1 and 3001)")
+    assert key["observed"].endswith(" and 2,995 more")
+    assert [each["row"] for each in key["features"][:4]] == [1, 3001, 2, 3002]
+    groups: dict[int, list[int]] = {}
+    for row, value in enumerate(lots, start=1):
+        if value is not None:
+            groups.setdefault(value, []).append(row)
+    twice = [(value, rows) for value, rows in groups.items() if len(rows) > 1]
+    first = [(pids[row - 1], row, str(value)) for value, rows in twice for row in rows][:20]
+    assert lot["count"] == sum(len(rows) for _, rows in twice)
+    assert [(each["id"], each["row"]) for each in lot["features"]] == [each[:2] for each in first]
+    assert lot["observed"].startswith(f"{twice[0][0]} {len(twice[0][1])} times (rows ")
+    assert lot["observed"].endswith(f" and {len(twice) - 5:,} more")
+    assert (deed["count"], deed["observed"]) == (size, "same 6,000 times (rows 1, 2, 3, 4, 5 and 5,995 more)")
+    assert [(each["id"], each["row"]) for each in deed["features"]] == [(pids[n], n + 1) for n in range(20)]

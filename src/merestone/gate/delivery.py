@@ -112,7 +112,7 @@ def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Findi
     Args:
         field: the key column, or the columns joined by ", ".
         groups: from `equal_groups` over all rows with a key.
-        texts: the key as text for `groups.firsts()`, in that order.
+        texts: the key as text for `groups.firsts()`, in that order; the samples are theirs.
     """
     if not len(groups):
         return None
@@ -128,23 +128,20 @@ def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Findi
                    tuple(samples), remedy="have the producer repair the keys, or name a column, or a list of columns, that is unique")
 
 
-def repeated_values(field: str, seen: Sequence[tuple[str, int]], ids: Mapping[int, str]) -> Finding | None:
+def repeated_values(field: str, groups: KeyGroups, shown: Mapping[int, tuple[str, ...]]) -> Finding:
     """`schema_fields[].unique`: values that stand in several rows.
 
     Args:
         field: the field that promises every value only once.
-        seen: value as text and row (from 1), of values that may stand twice, in row order.
-        ids: the feature id of each row.
+        groups: the rows of equal values, one group at least.
+        shown: feature id and value as text of the first rows of `groups`, `SAMPLES` of them, and of `groups.firsts()`.
     """
-    rows: dict[str, list[int]] = {}
-    for value, row in seen:
-        rows.setdefault(value, []).append(row)
-    twice = {value: each for value, each in rows.items() if len(each) > 1}
-    if not twice:
-        return None
-    words = [f"{value} {'twice' if len(each) == 2 else f'{len(each):,} times'} ({_rows(np.array(each))})" for value, each in list(twice.items())[:NAMED]]
-    samples = [Sample(ids.get(row), row, observed=value) for value, each in twice.items() for row in each][:SAMPLES]
-    return Finding("schema", field, "unique", "error", "every value only once", listed(words, len(twice)), sum(map(len, twice.values())),
+    words = []
+    for number, first in enumerate(groups.firsts(NAMED).tolist()):
+        rows = groups.group(number)
+        words.append(f"{shown[first][1]} {'twice' if len(rows) == 2 else f'{len(rows):,} times'} ({_rows(rows)})")
+    samples = [Sample(shown[row][0], row, observed=shown[row][1]) for row in groups.rows[:SAMPLES].tolist()]
+    return Finding("schema", field, "unique", "error", "every value only once", listed(words, len(groups)), len(groups.rows),
                    tuple(samples), remedy=f"have the producer repair {field}, or give up the promise `unique` (a MAJOR version)")
 
 

@@ -6,8 +6,9 @@ Not here: the verdict on the delivery (`line`), what happens to candidates (`pro
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -399,7 +400,7 @@ def _measures(prepared: Prepared, batch: Any, scan: kernel.Scan) -> Measures:
     out.sizes = quantities.sizes(batch, prepared.quantities, prepared.geometry, prepared.measuring)
     for name in prepared.unique:
         column = batch.column(name)
-        out.unique[name] = [_text_hashes(pc.drop_null(column))]
+        out.unique[name] = [_text_hashes(pc.drop_null(column))[:, 0].copy()]
     return out
 
 
@@ -480,51 +481,78 @@ def _key_findings(
     if null_rows:
         out += [gate_delivery.null_keys(name, np.concatenate(null_rows)), gate_delivery.unfit_keys(name, np.concatenate(unfit_rows))]
     if len(repeated):
-        hashes, rows, texts = _rows_with(prepared, repeated)
-        groups = gate_delivery.equal_groups(hashes, rows)
-        text_of = dict(zip(rows.tolist(), texts, strict=True))
-        out.append(gate_delivery.duplicate_keys(name, groups, [text_of[row] for row in groups.firsts().tolist()]))
+        wanted = repeated[sort_by_hash(repeated)]
+
+        def of_keys(batch: Any) -> tuple[Halves, npt.NDArray[np.bool_]]:
+            hashes = halves(kernel.blake2b16(keys.key_bytes(batch, prepared.key_columns)[0]))
+            return hashes, find(wanted, hashes) >= 0
+
+        (groups,) = _equal_rows(prepared, [of_keys])
+        firsts = groups.firsts()
+        out.append(gate_delivery.duplicate_keys(name, groups, [each[0] for each in _named(prepared, firsts).values()]))
     return out
 
 
 def _repeated_values(prepared: Prepared, unique: dict[str, list[npt.NDArray[np.uint64]]]) -> list[Finding]:
     """Values that stand twice in a field that promises to have each once; the delivery is read again for their rows, as for keys."""
-    suspicious = {}
+    asked: dict[str, _Question] = {}
     for name, parts in unique.items():
         values = np.sort(np.concatenate(parts))
-        twice = values[1:][values[1:] == values[:-1]]
+        twice = np.unique(values[1:][values[1:] == values[:-1]])
         if len(twice):
-            suspicious[name] = np.unique(twice)
-    seen: dict[str, list[tuple[str, int]]] = {name: [] for name in suspicious}
-    ids: dict[int, str] = {}
-    for first, raw in _numbered(prepared) if suspicious else ():
-        batch, _ = prepared.cast_rows(raw)
-        features = keys.feature_ids(batch, prepared.key_columns)
-        for name, hashes in suspicious.items():
-            text = batch.column(name).cast(pa.string())
-            at = np.flatnonzero(np.isin(_text_hashes(text), hashes) & np.asarray(text.is_valid()))
-            seen[name] += zip(text.take(pa.array(at)).to_pylist(), (at + first).tolist(), strict=True)
-            ids.update(zip((at + first).tolist(), features.take(pa.array(at)).to_pylist(), strict=True))
-    found = (gate_delivery.repeated_values(name, rows, ids) for name, rows in seen.items())
-    return [each for each in found if each is not None]
+            asked[name] = partial(_of_values, name, twice)
+    found = []
+    for name, groups in zip(asked, _equal_rows(prepared, list(asked.values())) if asked else [], strict=True):
+        if len(groups):
+            shown = np.union1d(groups.rows[:SAMPLES], groups.firsts())
+            found.append(gate_delivery.repeated_values(name, groups, _named(prepared, shown, name)))
+    return found
 
 
-def _text_hashes(values: Any) -> npt.NDArray[np.uint64]:
-    """(n,) 64 bits of a hash of each value as text; the texts of equal ones are compared again."""
-    return halves(kernel.blake2b16(values.cast(pa.string()).cast(pa.binary())))[:, 0]
+def _of_values(name: str, wanted: npt.NDArray[np.uint64], batch: Any) -> tuple[Halves, npt.NDArray[np.bool_]]:
+    column = batch.column(name)
+    hashes = _text_hashes(column)
+    return hashes, np.isin(hashes[:, 0], wanted) & np.asarray(column.is_valid())
 
 
-def _rows_with(prepared: Prepared, wanted: Halves) -> tuple[Halves, npt.NDArray[np.int64], list[str]]:
-    """Read the delivery again for the rows of some keys: their rows are not kept for the millions that have nothing to answer for."""
-    wanted = wanted[: SAMPLES * 50]
-    wanted = wanted[sort_by_hash(wanted)]
-    hashes, rows, texts = [], [], []
+def _text_hashes(values: Any) -> Halves:
+    """(n, 2) a hash of each value as text; the first half is what is kept of a million of them."""
+    return halves(kernel.blake2b16(values.cast(pa.string()).cast(pa.binary())))
+
+
+_Question = Callable[[Any], tuple[Halves, npt.NDArray[np.bool_]]]
+
+
+def _equal_rows(prepared: Prepared, asked: Sequence[_Question]) -> list[gate_delivery.KeyGroups]:
+    """Read the delivery again for rows that are alike: their rows are not kept for the millions that have nothing to answer for.
+
+    Args:
+        prepared: how rows are read.
+        asked: of each batch the hash of every row, and which rows are in question.
+
+    Returns:
+        For each question the rows in question with equal hashes.
+    """
+    hashes: list[list[Halves]] = [[] for _ in asked]
+    rows: list[list[npt.NDArray[np.int64]]] = [[] for _ in asked]
     for first, raw in _numbered(prepared):
         batch, _ = prepared.cast_rows(raw)
-        canonical, _ = keys.key_bytes(batch, prepared.key_columns)
-        here = halves(kernel.blake2b16(canonical))
-        at = np.flatnonzero(find(wanted, here) >= 0)
-        hashes.append(here[at])
-        rows.append(at + first)
-        texts.extend(keys.feature_ids(batch, prepared.key_columns).take(pa.array(at)).to_pylist())
-    return np.concatenate(hashes), np.concatenate(rows), texts
+        for number, question in enumerate(asked):
+            here, wanted = question(batch)
+            hashes[number].append(here[wanted])
+            rows[number].append(np.flatnonzero(wanted) + first)
+    return [gate_delivery.equal_groups(np.concatenate(each), np.concatenate(at)) for each, at in zip(hashes, rows, strict=True)]
+
+
+def _named(prepared: Prepared, rows: npt.NDArray[np.int64], *fields: str) -> dict[int, tuple[str, ...]]:
+    """Feature id and values, as text, of the few rows (ascending, from 1) that a finding shows; the delivery is read up to the last of them."""
+    out: dict[int, tuple[str, ...]] = {}
+    for first, raw in _numbered(prepared):
+        at = rows[(rows >= first) & (rows < first + raw.num_rows)] - first
+        if len(at):
+            batch, _ = prepared.cast_rows(raw)
+            columns = [keys.feature_ids(batch, prepared.key_columns), *(batch.column(name).cast(pa.string()) for name in fields)]
+            out.update(zip((at + first).tolist(), zip(*(each.take(pa.array(at)).to_pylist() for each in columns), strict=True), strict=True))
+        if len(out) == len(rows):
+            break
+    return out
