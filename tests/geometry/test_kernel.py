@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import itertools
 import math
 import random
 import shutil
@@ -81,6 +82,16 @@ def test_holes_and_parts_that_begin_alike_are_ordered_by_all_their_bytes(rows):
         return (kind - 3, False, False, rings if kind == 6 else rings[0] if kind == 5 else rings[0][:1])
 
     values = [to_bytes((kind, False, False, [member(kind, rings) for rings in parts])) for kind, parts in rows]
+    rules = rules_of(Grid(0), Shape())
+    assert kernel.encode(column(values), Grid(0), Shape()).to_pylist() == [reference.geometry_section(value, rules)[1:] for value in values]
+
+
+def test_parts_that_begin_with_an_empty_ring_are_ordered_by_what_follows():
+    """An empty ring has no first vertex; that of the next ring must not stand in for it, since its number of vertices comes before it."""
+    long, short = [(float(x), float(x * x)) for x in range(6)], [(5.0, 5.0), (6.0, 5.0), (6.0, 6.0), (5.0, 5.0)]
+    parts = [[[], [*long, long[0]]], [[], short], [[], []], [[], short, long]]
+    values = [to_bytes((6, False, False, [(3, False, False, rings) for rings in order])) for order in itertools.permutations(parts)]
+    values.append(to_bytes((6, False, False, [(3, False, False, [[], []])] * 2)))
     rules = rules_of(Grid(0), Shape())
     assert kernel.encode(column(values), Grid(0), Shape()).to_pylist() == [reference.geometry_section(value, rules)[1:] for value in values]
 

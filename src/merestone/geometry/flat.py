@@ -454,7 +454,10 @@ def _sorted(canonical: Canonical) -> Canonical:
     run_first, part_first = _first(canonical.run_size), _first(canonical.part_rings)
     run_part = np.repeat(np.arange(len(canonical.part_rings)), canonical.part_rings)
     hole = np.arange(len(run_part)) != part_first[run_part]
-    heads = [_as_bytes(canonical.run_size, 4), *(_as_bytes(column[run_first], 8) for column in canonical.q)]
+    filled = canonical.run_size > 0
+    vertex = np.zeros((len(canonical.q), len(filled)), np.int64)  # an empty run has none: it is like any other, until all bytes are compared
+    vertex[:, filled] = canonical.q[:, run_first[filled]]
+    heads = [_as_bytes(canonical.run_size, 4), *(_as_bytes(column, 8) for column in vertex)]
     rings, unsure_rings = _ordered([run_part, hole, *heads])
     bodies = [_as_bytes(np.where(part_kind == single.POLYGON, canonical.part_rings, 0), 4), *(each[part_first] for each in heads)]
     parts, unsure_parts = _ordered([part_row, *bodies])
@@ -464,8 +467,8 @@ def _sorted(canonical: Canonical) -> Canonical:
     doubtful = np.unique(np.concatenate([part_row[run_part[unsure_rings]], part_row[unsure_parts[part_kind[unsure_parts] != single.POINT]]]))
     _by_bytes(canonical, doubtful, part_kind, runs, parts)
     size = canonical.run_size[runs]
-    vertex = np.repeat(run_first[runs] - _first(size), size) + np.arange(canonical.q.shape[1])
-    return replace(canonical, part_rings=canonical.part_rings[parts], run_size=size, q=canonical.q[:, vertex])
+    place = np.repeat(run_first[runs] - _first(size), size) + np.arange(canonical.q.shape[1])
+    return replace(canonical, part_rings=canonical.part_rings[parts], run_size=size, q=canonical.q[:, place])
 
 
 def _as_bytes(values: Ints, width: int) -> npt.NDArray[np.uint64]:
