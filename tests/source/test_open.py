@@ -189,14 +189,14 @@ def test_what_is_not_what_its_name_says_is_refused(tmp_path, name, text, expecte
 
 
 @pytest.mark.parametrize(("path", "expected"), [
-    ("/work/https:/example.org/a.geojson", "https://example.org/a.geojson is an address"), ("/work/s3://bucket/a.gpkg", "s3://bucket/a.gpkg is an address"),
-    ("/vsicurl/https:/example.org/a.gpkg", "https://example.org/a.gpkg is an address"), ("/work/-", "standard input is not read"),
-    ("/work/12:30.gpkg", "there is no /work/12:30.gpkg"),
+    ("{here}/https:/example.org/a.geojson", "https://example.org/a.geojson is an address"), ("{here}/s3://bucket/a.gpkg", "s3://bucket/a.gpkg is an address"),
+    ("/vsicurl/https:/example.org/a.gpkg", "https://example.org/a.gpkg is an address"), ("{here}/-", "standard input is not read"),
+    ("{here}/12:30.gpkg", "there is no {here}/12:30.gpkg"),
 ])
-def test_what_is_no_file_of_this_machine_is_told_for_what_it_is(path, expected):
+def test_what_is_no_file_of_this_machine_is_told_for_what_it_is(tmp_path, path, expected):
     with pytest.raises(SourceError) as fault:
-        read(path)
-    assert expected in fault.value.message
+        read(path.format(here=tmp_path))
+    assert expected.format(here=tmp_path) in fault.value.message
     assert fault.value.hint
 
 

@@ -188,9 +188,10 @@ def _matches(column: Any, field: Field) -> Any:
 
 def _allowed(field: Field, enum: tuple[Any, ...], kind: Any) -> Any:
     texts = [unicodedata.normalize("NFC", value if isinstance(value, str) else str(value)) for value in enum if value is not None]
+    # Not silenced: a code that is no value of the type, or a type that no text is cast to, is the contract's fault and told as that.
     try:
         return pa.array(texts, pa.string()).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:  # a code that is no value of the type, or a type that no text is cast to
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:
         raise UsageError(f"the code list of {field.name} does not fit its type {field.type}: {fault}", field=f"semantics.{field.name}.enum",
                          hint="write the values in the field's type; `merestone contract lint` shows the place") from fault
 

@@ -206,7 +206,7 @@ def built(wkb: Any) -> npt.NDArray[np.object_]:
     values = wkb.to_numpy(zero_copy_only=False)
     try:
         return np.asarray(shapely.from_wkb(values, on_invalid="ignore"))
-    except NotImplementedError:  # a curve, which shapely does not take
+    except NotImplementedError:  # a curve stops shapely for the whole column: the others are built, and a curve is None as the kernel promises
         flags = canonical(wkb, RAW_GRID, Shape())[1]
         return np.asarray(shapely.from_wkb(np.where(flags & (CANONICAL_UNREADABLE | WRONG_TYPE), None, values), on_invalid="ignore"))
 

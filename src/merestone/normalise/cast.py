@@ -188,7 +188,7 @@ def _shown(array: Any) -> Any:
     """Values as text for a message, at most 100 characters each."""
     try:
         text = array.cast(pa.string())
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # lists, structs and bytes have no text of Arrow's: they are shown as Python shows them
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # Arrow has no text for lists, structs and bytes; Python has, and every value is shown
         text = pa.array([repr(value) for value in array.to_pylist()], pa.string())
     return pc.utf8_slice_codeunits(text, 0, 100)
 
