@@ -49,7 +49,8 @@ demo: $(VENV)/.run  ## the main job on real data: publish, publish again, look a
 test: $(VENV)/.test  ## the tests, under ten minutes
 	$(BIN)/python -m pytest -q -n auto -m 'not soak and not field'
 
-lint: $(VENV)/.dev  ## ruff, strict types, import layers
+lint: $(VENV)/.dev  ## format, ruff, strict types, import layers
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports

@@ -15,7 +15,14 @@ setup(
         Extension(
             "merestone.geometry._kernel",
             sources=[f"{ROOM}/_kernel.c"],
-            depends=[f"{ROOM}/_blake2b.h", f"{ROOM}/_blake2b_lanes.h", f"{ROOM}/_form.h", f"{ROOM}/_move.h", f"{ROOM}/_valid.h", f"{ROOM}/_wkb.h"],
+            depends=[
+                f"{ROOM}/_blake2b.h",
+                f"{ROOM}/_blake2b_lanes.h",
+                f"{ROOM}/_form.h",
+                f"{ROOM}/_move.h",
+                f"{ROOM}/_valid.h",
+                f"{ROOM}/_wkb.h",
+            ],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=FLAGS,
             py_limited_api=True,

@@ -18,10 +18,23 @@ import pyarrow.parquet as pq
 from pyproj import CRS
 
 BATCH = 250_000
-GEO = {"version": "1.1.0", "primary_column": "geometry",
-       "columns": {"geometry": {"encoding": "WKB", "geometry_types": ["Point"], "crs": CRS.from_epsg(27700).to_json_dict()}}}
-SCHEMA = pa.schema([("uprn", pa.int64()), ("number", pa.int32()), ("street", pa.string()), ("postcode", pa.string()), ("class", pa.string()),
-                    ("updated", pa.date32()), ("district", pa.string()), ("geometry", pa.binary())])
+GEO = {
+    "version": "1.1.0",
+    "primary_column": "geometry",
+    "columns": {"geometry": {"encoding": "WKB", "geometry_types": ["Point"], "crs": CRS.from_epsg(27700).to_json_dict()}},
+}
+SCHEMA = pa.schema(
+    [
+        ("uprn", pa.int64()),
+        ("number", pa.int32()),
+        ("street", pa.string()),
+        ("postcode", pa.string()),
+        ("class", pa.string()),
+        ("updated", pa.date32()),
+        ("district", pa.string()),
+        ("geometry", pa.binary()),
+    ]
+)
 
 
 def points(x, y):
@@ -49,7 +62,14 @@ def uuids(numbers):
 
 
 def write(
-    out: str, features: int, *, districts: int | None = None, night: int = 1, change: float = 0.004, pattern: str = "clustered", keys: str = "integer",
+    out: str,
+    features: int,
+    *,
+    districts: int | None = None,
+    night: int = 1,
+    change: float = 0.004,
+    pattern: str = "clustered",
+    keys: str = "integer",
 ) -> dict:
     """Write one night's export; returns what changed against night 1."""
     districts = districts or max(10, features // 4_000)
@@ -57,7 +77,11 @@ def write(
     hot = max(1, round(districts * change * 4)) if pattern == "clustered" else districts
     rate = min(0.9, change * districts / hot)
     names = pa.array([f"D{n:04d}" for n in range(districts)])
-    streets, codes, kinds = pa.array([f"street {n}" for n in range(20_000)]), pa.array([f"AB{n % 99} {n % 9}XY" for n in range(9_999)]), pa.array(list("RCXL"))
+    streets, codes, kinds = (
+        pa.array([f"street {n}" for n in range(20_000)]),
+        pa.array([f"AB{n % 99} {n % 9}XY" for n in range(9_999)]),
+        pa.array(list("RCXL")),
+    )
     told = {"features": 0, "edited": 0, "removed": 0, "added": 0}
     schema = SCHEMA if keys == "integer" else SCHEMA.set(0, pa.field("uprn", pa.string()))
     with pq.ParquetWriter(out, schema.with_metadata({"geo": json.dumps(GEO)}), compression="zstd") as writer:
@@ -68,7 +92,12 @@ def write(
             district = base.integers(0, districts, n)
             x = (district % side) * 6_000 + base.integers(0, 600_000, n) / 100
             y = (district // side) * 12_000 + base.integers(0, 1_200_000, n) / 100
-            number, street, code, kind = base.integers(1, 300, n), base.integers(0, 20_000, n), base.integers(0, 9_999, n), base.integers(0, 4, n)
+            number, street, code, kind = (
+                base.integers(1, 300, n),
+                base.integers(0, 20_000, n),
+                base.integers(0, 9_999, n),
+                base.integers(0, 4, n),
+            )
             day = base.integers(15_000, 19_000, n)
             take = np.arange(n)
             if night > 1:
@@ -85,12 +114,22 @@ def write(
                 told["edited"] += int(edit.sum())
                 told["removed"] += int(gone.sum())
                 told["added"] += len(new)
-            writer.write_table(pa.table([
-                pa.array(key) if keys == "integer" else uuids(key), pa.array(number[take], pa.int32()), streets.take(pa.array(street[take])),
-                codes.take(pa.array(code[take])),
-                kinds.take(pa.array(kind[take])), pa.array(day[take].astype(np.int32)).cast(pa.date32()), names.take(pa.array(district[take])),
-                points(x[take], y[take]),
-            ], schema=schema), row_group_size=65_536)
+            writer.write_table(
+                pa.table(
+                    [
+                        pa.array(key) if keys == "integer" else uuids(key),
+                        pa.array(number[take], pa.int32()),
+                        streets.take(pa.array(street[take])),
+                        codes.take(pa.array(code[take])),
+                        kinds.take(pa.array(kind[take])),
+                        pa.array(day[take].astype(np.int32)).cast(pa.date32()),
+                        names.take(pa.array(district[take])),
+                        points(x[take], y[take]),
+                    ],
+                    schema=schema,
+                ),
+                row_group_size=65_536,
+            )
             told["features"] += len(take)
     return told
 

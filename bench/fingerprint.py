@@ -137,7 +137,10 @@ def nights(n, noise):
     second = first.set_column(1, "number", pa.array(number))
     rings = shapely.get_coordinates(shapely.from_wkb(first.column("geometry").to_numpy())).reshape(n, 9, 2)[:, :8]
     retold = shapely.polygons(np.roll(rings, 3, axis=1) + noise.uniform(-1e-9, 1e-9, rings.shape))
-    return {"0.4 % edited": (first, second, len(edited)), "told otherwise": (first, first.set_column(7, "geometry", pa.array(shapely.to_wkb(retold))), 0)}
+    return {
+        "0.4 % edited": (first, second, len(edited)),
+        "told otherwise": (first, first.set_column(7, "geometry", pa.array(shapely.to_wkb(retold))), 0),
+    }
 
 
 def save(table, path):
@@ -209,7 +212,9 @@ def beside_reading(table, path):
     name = next(field.name for field in batches[0].schema if pa.types.is_binary(field.type))
     layout = Layout(tuple(DigestField(each) for each in ATTRIBUTES), Grid(2))
     digesting, _ = best(lambda: [digest_batch(each, layout, name) for each in batches])
-    print(f"{'  ' + f'{len(table):,} rows':38}reading {reading:6.2f} s   digests {digesting:6.2f} s   {digesting / reading:6.2f} of reading")
+    print(
+        f"{'  ' + f'{len(table):,} rows':38}reading {reading:6.2f} s   digests {digesting:6.2f} s   {digesting / reading:6.2f} of reading"
+    )
 
 
 def main():

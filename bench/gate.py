@@ -36,8 +36,11 @@ def write(folder, rows):
     """Buildings of ten vertices on a grid of millimetres in EPSG:28992, in row groups of 100,000."""
     noise = np.random.default_rng(4)
     path, writer, vertices = folder / "buildings.parquet", None, 10
-    geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": {
-        "encoding": "WKB", "geometry_types": ["Polygon"], "crs": json.loads(_crs())}}}
+    geo = {
+        "version": "1.1.0",
+        "primary_column": "geometry",
+        "columns": {"geometry": {"encoding": "WKB", "geometry_types": ["Polygon"], "crs": json.loads(_crs())}},
+    }
     for first in range(0, rows, 100_000):
         n = min(100_000, rows - first)
         number = np.arange(first, first + n)
@@ -46,12 +49,17 @@ def write(folder, rows):
         middle = np.stack([20_000 + noise.random(n) * 250_000, 310_000 + noise.random(n) * 300_000], axis=-1)
         xy = np.round(middle[:, None, :] + np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1), 3)
         shapes = shapely.polygons(xy)
-        table = pa.table({
-            "id": pa.array(number), "code": pa.array([f"B{each:09d}" for each in number.tolist()]), "use": pa.array(np.array(USES)[number % 4]),
-            "area": pa.array(np.round(shapely.area(shapes), 1)), "floors": pa.array(noise.integers(1, 12, n)),
-            "built": pa.array(noise.integers(0, 20_000, n).astype(np.int32)).cast(pa.date32()),
-            "geometry": pa.array(shapely.to_wkb(shapes)),
-        }).replace_schema_metadata({"geo": json.dumps(geo)})
+        table = pa.table(
+            {
+                "id": pa.array(number),
+                "code": pa.array([f"B{each:09d}" for each in number.tolist()]),
+                "use": pa.array(np.array(USES)[number % 4]),
+                "area": pa.array(np.round(shapely.area(shapes), 1)),
+                "floors": pa.array(noise.integers(1, 12, n)),
+                "built": pa.array(noise.integers(0, 20_000, n).astype(np.int32)).cast(pa.date32()),
+                "geometry": pa.array(shapely.to_wkb(shapes)),
+            }
+        ).replace_schema_metadata({"geo": json.dumps(geo)})
         writer = writer or pq.ParquetWriter(path, table.schema)
         writer.write_table(table)
     writer.close()
@@ -67,17 +75,34 @@ def _crs():
 def contract(folder):
     """The promises."""
     path = folder / "contract.yaml"
-    path.write_text(json.dumps({
-        "contract_version": "v1.0.0-crs:EPSG:28992-res:1m", "product_id": "6b1f0a0e-2f55-4c6a-9d0e-0a8a2f6f4a11", "crs_epsg": 28992,
-        "axis_order": "lon_lat", "geometry_type": "polygon", "coordinate_precision": 3, "key": ["id"], "extent": EXTENT,
-        "schema_fields": [
-            {"name": "id", "type": "integer", "nullable": False}, {"name": "code", "type": "string", "nullable": False, "unique": True, "pattern": "B[0-9]{9}"},
-            {"name": "use", "type": "string", "nullable": False}, {"name": "area", "type": "number", "nullable": False, "unit": "m2"},
-            {"name": "floors", "type": "integer", "nullable": False}, {"name": "built", "type": "date"},
-        ],
-        "semantics": {"use": {"enum": USES}, "area": {"null_means": "not measured"}}, "freshness_from": "built",
-        "freshness_sla_minutes": 100_000_000, "availability_target": 0.99, "product_owner_id": "steward@example.org",
-    }), encoding="utf-8")
+    path.write_text(
+        json.dumps(
+            {
+                "contract_version": "v1.0.0-crs:EPSG:28992-res:1m",
+                "product_id": "6b1f0a0e-2f55-4c6a-9d0e-0a8a2f6f4a11",
+                "crs_epsg": 28992,
+                "axis_order": "lon_lat",
+                "geometry_type": "polygon",
+                "coordinate_precision": 3,
+                "key": ["id"],
+                "extent": EXTENT,
+                "schema_fields": [
+                    {"name": "id", "type": "integer", "nullable": False},
+                    {"name": "code", "type": "string", "nullable": False, "unique": True, "pattern": "B[0-9]{9}"},
+                    {"name": "use", "type": "string", "nullable": False},
+                    {"name": "area", "type": "number", "nullable": False, "unit": "m2"},
+                    {"name": "floors", "type": "integer", "nullable": False},
+                    {"name": "built", "type": "date"},
+                ],
+                "semantics": {"use": {"enum": USES}, "area": {"null_means": "not measured"}},
+                "freshness_from": "built",
+                "freshness_sla_minutes": 100_000_000,
+                "availability_target": 0.99,
+                "product_owner_id": "steward@example.org",
+            }
+        ),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -85,7 +110,7 @@ def contract(folder):
 
 
 def merestone(path, agreed):
-    from merestone.run.check import check, of_contract  # noqa: PLC0415 - each contestant brings its own imports
+    from merestone.line.check import check, of_contract  # noqa: PLC0415 - each contestant brings its own imports
 
     publication = of_contract(str(path), str(agreed))
     return lambda: [each.rule for each in check(publication, delivery=str(path), contract=str(agreed))[0].findings]
@@ -95,10 +120,15 @@ def pandera(path, _agreed):
     import geopandas as gpd  # noqa: PLC0415
     import pandera.pandas as pdr  # noqa: PLC0415
 
-    schema = pdr.DataFrameSchema({
-        "id": pdr.Column(int, unique=True), "code": pdr.Column(str, [pdr.Check.str_matches(r"^B[0-9]{9}$")], unique=True),
-        "use": pdr.Column(str, pdr.Check.isin(USES)), "area": pdr.Column(float), "floors": pdr.Column(int),
-    })
+    schema = pdr.DataFrameSchema(
+        {
+            "id": pdr.Column(int, unique=True),
+            "code": pdr.Column(str, [pdr.Check.str_matches(r"^B[0-9]{9}$")], unique=True),
+            "use": pdr.Column(str, pdr.Check.isin(USES)),
+            "area": pdr.Column(float),
+            "floors": pdr.Column(int),
+        }
+    )
 
     def run():
         table = gpd.read_parquet(path)
@@ -111,11 +141,18 @@ def pandera(path, _agreed):
 def geoassert(path, _agreed):
     import geoassert as peer  # noqa: PLC0415
 
-    agreed = peer.Contract.model_validate({
-        "geometry": {"type": ["Polygon"], "crs": "EPSG:28992"}, "bounds": {"within": {"bbox": EXTENT}},
-        "attributes": {"id": {"nullable": False, "unique": True}, "code": {"nullable": False, "unique": True},
-                       "use": {"nullable": False, "allowed_values": USES}, "area": {"nullable": False, "min": 0}},
-    })
+    agreed = peer.Contract.model_validate(
+        {
+            "geometry": {"type": ["Polygon"], "crs": "EPSG:28992"},
+            "bounds": {"within": {"bbox": EXTENT}},
+            "attributes": {
+                "id": {"nullable": False, "unique": True},
+                "code": {"nullable": False, "unique": True},
+                "use": {"nullable": False, "allowed_values": USES},
+                "area": {"nullable": False, "min": 0},
+            },
+        }
+    )
     return lambda: [each.check for each in peer.validate(path, agreed).failures]
 
 
@@ -132,7 +169,13 @@ def geolint(path, _agreed):
     def run():
         table = load_dataset(path)
         validate_geometries(table)
-        for each in (check_coordinate_range, check_duplicate_vertices, check_id_uniqueness, check_null_attributes, check_sliver_and_zero_geometries):
+        for each in (
+            check_coordinate_range,
+            check_duplicate_vertices,
+            check_id_uniqueness,
+            check_null_attributes,
+            check_sliver_and_zero_geometries,
+        ):
             each(table)
         return []
 
@@ -155,7 +198,9 @@ def measure(name, path, agreed):
 
 def contest(name, path, agreed):
     """The figures of one contestant."""
-    done = subprocess.run([sys.executable, __file__, "--measure", name, str(path), str(agreed)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, __file__, "--measure", name, str(path), str(agreed)], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(f"{name}: {done.stderr.strip()[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])

@@ -22,13 +22,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from merestone.lineage.collector import LineageCollector
-from merestone.lineage.deduplication import deduplicate
-from merestone.lineage.reading import history, read_run
-from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
-from merestone.lineage.store import RunWriter
-from merestone.lineage.verdict import conformance_summary
-from merestone.outcome import Steps
+from merestone.lineage.event.collector import LineageCollector
+from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
+from merestone.lineage.store.deduplication import deduplicate
+from merestone.lineage.store.reading import history, read_run
+from merestone.lineage.store.verdict import conformance_summary
+from merestone.lineage.store.writing import RunWriter
+from merestone.results.finding import Steps
 from merestone.storage.local import LocalStore
 
 TIME = datetime(2026, 3, 3, 1, tzinfo=UTC)
@@ -72,14 +72,33 @@ class Textbook:
         for feature in features:
             for stage, kind in STAGES:
                 name = hashlib.blake2b(f"{RUN}\x1f{stage}\x1f{feature}\x1f{kind}".encode(), digest_size=16).hexdigest()
-                self.events.append(Event(name, RUN, sequence, TIME, stage, kind, feature, "EPSG:28992", "EPSG:4326", "PASS", 0, 0.1,
-                                         tool_version="pyproj 3.7.1, PROJ 9.5.1", audit_tag="nightly", contract_version="1.0.0"))
+                self.events.append(
+                    Event(
+                        name,
+                        RUN,
+                        sequence,
+                        TIME,
+                        stage,
+                        kind,
+                        feature,
+                        "EPSG:28992",
+                        "EPSG:4326",
+                        "PASS",
+                        0,
+                        0.1,
+                        tool_version="pyproj 3.7.1, PROJ 9.5.1",
+                        audit_tag="nightly",
+                        contract_version="1.0.0",
+                    )
+                )
                 sequence += 1
 
     def to_table(self):
         """Column by column, from the records."""
-        return pa.Table.from_arrays([pa.array([getattr(each, field.name) for each in self.events], field.type)
-                                     for field in LINEAGE_ARROW_SCHEMA], schema=LINEAGE_ARROW_SCHEMA)
+        return pa.Table.from_arrays(
+            [pa.array([getattr(each, field.name) for each in self.events], field.type) for field in LINEAGE_ARROW_SCHEMA],
+            schema=LINEAGE_ARROW_SCHEMA,
+        )
 
 
 def textbook_deduplicate(table):
@@ -98,8 +117,20 @@ def textbook_summary(table):
 
 
 def steps(rows):
-    return [Steps(stage, kind, np.zeros(rows, np.uint8), pa.nulls(rows, pa.string()), "EPSG:28992", "EPSG:4326", strategy_index=0,
-                  accuracy_m=0.1, tool_version="pyproj 3.7.1, PROJ 9.5.1") for stage, kind in STAGES]
+    return [
+        Steps(
+            stage,
+            kind,
+            np.zeros(rows, np.uint8),
+            pa.nulls(rows, pa.string()),
+            "EPSG:28992",
+            "EPSG:4326",
+            strategy_index=0,
+            accuracy_m=0.1,
+            tool_version="pyproj 3.7.1, PROJ 9.5.1",
+        )
+        for stage, kind in STAGES
+    ]
 
 
 def features(events, seed=0):
@@ -114,8 +145,9 @@ def emit(ids, run, writer=None):
     collector = LineageCollector()
     for number, start in enumerate(range(0, len(ids), BATCH)):
         part = pa.concat_arrays([ids.slice(start, BATCH)])
-        collector.add_columns(part, steps(len(part)), run_id=run, attempt=1, batch=number, time=TIME, audit_tag="nightly",
-                              contract_version="1.0.0")
+        collector.add_columns(
+            part, steps(len(part)), run_id=run, attempt=1, batch=number, time=TIME, audit_tag="nightly", contract_version="1.0.0"
+        )
         if writer is not None:
             writer.write(collector.drain())
     return collector if writer is None else None
@@ -194,8 +226,11 @@ def against_the_textbook(events):
         same(summary["passed"], events)
         line("verdict from disk", plain_summary, our_summary)
         _, our_read = timed(lambda: read_run(store, RUN))
-        print(f"read all back: {our_read:.2f} s; bytes an event on disk: {sum(each.bytes for each in sealed.parts) / events:.1f}"
-              f" (textbook {plain_bytes / events:.1f})\n", flush=True)
+        print(
+            f"read all back: {our_read:.2f} s; bytes an event on disk: {sum(each.bytes for each in sealed.parts) / events:.1f}"
+            f" (textbook {plain_bytes / events:.1f})\n",
+            flush=True,
+        )
 
 
 class Counting(LocalStore):

@@ -82,8 +82,10 @@ def main() -> None:
         }
         (folder / "estate.contract.yaml").write_text(CONTRACT)
         (folder / "rebuild.py").write_text(REBUILD)
-        rebuild = {each: measured([sys.executable, str(folder / "rebuild.py"), str(path), str(folder / f"rebuilt-{each}")])
-                   for each, path in nights.items()}
+        rebuild = {
+            each: measured([sys.executable, str(folder / "rebuild.py"), str(path), str(folder / f"rebuilt-{each}")])
+            for each, path in nights.items()
+        }
         print(f"{features:,} address points, 6 attributes, by district; night 2 changes 0.4 % of them")
         print(f"{'':26}{'seconds':>9}{'peak MB':>9}{'files':>8}{'MB written':>12}   against a GeoPandas rebuild")
         for base in ("clustered", "scattered"):
@@ -91,12 +93,21 @@ def main() -> None:
             (folder / "estate.yaml").write_text(PUBLICATION.format(source=nights["first"], destination=destination))
             for night in ("first", base, base):
                 again = (destination / ".bench").exists()
-                command = [str(Path(sys.executable).with_name("merestone")), "publish", str(folder / "estate.yaml"), "--source", str(nights[night]), "--json"]
+                command = [
+                    str(Path(sys.executable).with_name("merestone")),
+                    "publish",
+                    str(folder / "estate.yaml"),
+                    "--source",
+                    str(nights[night]),
+                    "--json",
+                ]
                 seconds, peak, text = measured(command)
                 result = json.loads(text)
                 label = "first night" if night == "first" else f"{base}, again" if again else f"second night, {base}"
-                print(f"{label:26}{seconds:9.1f}{peak:9.0f}{result['files_written']:8}{result['bytes_written'] / 1e6:12.1f}   "
-                      f"{rebuild[night][0] / seconds:4.1f} times as fast, {peak / rebuild[night][1]:.2f} of the memory")
+                print(
+                    f"{label:26}{seconds:9.1f}{peak:9.0f}{result['files_written']:8}{result['bytes_written'] / 1e6:12.1f}   "
+                    f"{rebuild[night][0] / seconds:4.1f} times as fast, {peak / rebuild[night][1]:.2f} of the memory"
+                )
                 if night != "first":
                     (destination / ".bench").touch()
                 record = json.loads(next((destination / "_runs").glob(f"{result['run_id']}-*.json")).read_text())

@@ -26,8 +26,8 @@ import shapely
 from merestone.gate.topology_planar import check_planar
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
-from merestone.run import line
-from merestone.run.browse import publication_at
+from merestone.inspect.browse import publication_at
+from merestone.line import publish as line
 
 
 def parcels(rows: int) -> np.ndarray:
@@ -84,19 +84,39 @@ def nights(rows: int) -> None:
     shapes = parcels(rows)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        (place / "contract.yaml").write_text(json.dumps({
-            "contract_version": "v1.0.0-crs:EPSG:28992-res:1m", "product_id": "3f0c2a52-6a1e-4d0e-9a55-5d2c9d1b7e10", "name": "parcels",
-            "crs_epsg": 28992, "axis_order": "lon_lat", "geometry_type": "polygon", "coordinate_precision": 3, "key": ["pid"],
-            "schema_fields": [{"name": "pid", "type": "integer", "nullable": False}, {"name": "owner", "type": "string"}],
-            "freshness_sla_minutes": 1440, "availability_target": 0.99, "product_owner_id": "steward@example.org",
-            "topology_rule_set": "planar", "topology_parameters": {"gap_width": 1.0}}))
+        (place / "contract.yaml").write_text(
+            json.dumps(
+                {
+                    "contract_version": "v1.0.0-crs:EPSG:28992-res:1m",
+                    "product_id": "3f0c2a52-6a1e-4d0e-9a55-5d2c9d1b7e10",
+                    "name": "parcels",
+                    "crs_epsg": 28992,
+                    "axis_order": "lon_lat",
+                    "geometry_type": "polygon",
+                    "coordinate_precision": 3,
+                    "key": ["pid"],
+                    "schema_fields": [{"name": "pid", "type": "integer", "nullable": False}, {"name": "owner", "type": "string"}],
+                    "freshness_sla_minutes": 1440,
+                    "availability_target": 0.99,
+                    "product_owner_id": "steward@example.org",
+                    "topology_rule_set": "planar",
+                    "topology_parameters": {"gap_width": 1.0},
+                }
+            )
+        )
         (place / "parcels.yaml").write_text(json.dumps({"contract": "contract.yaml", "source": "parcels.parquet", "destination": "out"}))
         owner = np.full(rows, "a", dtype=object)
         changed = np.sort(np.random.default_rng(4).choice(rows, rows // 250, replace=False))
-        for words, change in (("first publish, all features", None), ("0.4 % with another owner", "owner"), ("0.4 % with a shape of their own", "inside"),
-                              ("0.4 % that change the outline", "outline")):
+        for words, change in (
+            ("first publish, all features", None),
+            ("0.4 % with another owner", "owner"),
+            ("0.4 % with a shape of their own", "inside"),
+            ("0.4 % that change the outline", "outline"),
+        ):
             shapes, owner = _changed(shapes, owner, changed, change)
-            geopandas.GeoDataFrame({"pid": np.arange(rows), "owner": owner}, geometry=shapes, crs=28992).to_parquet(place / "parcels.parquet")
+            geopandas.GeoDataFrame({"pid": np.arange(rows), "owner": owner}, geometry=shapes, crs=28992).to_parquet(
+                place / "parcels.parquet"
+            )
             result = line.publish(publication_at(str(place / "parcels.yaml")), line.Options())
             if result.status != "published":
                 raise SystemExit(f"{words}: {result.status} {result.findings}")

@@ -23,7 +23,7 @@ from merestone.cli.family import Family
 from merestone.cli.main import root
 from merestone.contract.reference import reference
 from merestone.contract.schema import json_schema
-from merestone.lineage.schema import SCHEMA
+from merestone.lineage.event.schema import SCHEMA
 
 DOCS = Path(__file__).parent
 MADE = "<!-- Made from the code by `make docs`; a test compares. Do not edit. -->"
@@ -31,8 +31,26 @@ FIELDS_BEGIN, FIELDS_END = "<!-- fields: compiled from lineage_schema.yaml -->\n
 
 JSON_NAMES = {
     "init": ("status", "contract", "publication", "notes", "next"),
-    "publish": ("status", "refused_by", "version", "features", "delivered", "delta", "unchanged", "rejected", "held", "files_written",
-                "files_carried", "bytes_written", "rows_written", "partitions_touched", "partitions", "run_id", "confirm", "findings"),
+    "publish": (
+        "status",
+        "refused_by",
+        "version",
+        "features",
+        "delivered",
+        "delta",
+        "unchanged",
+        "rejected",
+        "held",
+        "files_written",
+        "files_carried",
+        "bytes_written",
+        "rows_written",
+        "partitions_touched",
+        "partitions",
+        "run_id",
+        "confirm",
+        "findings",
+    ),
     "check": ("status", "findings", "axes"),
     "diagnose": ("status", "fault", "remedy", "rows", "steps"),
     "diff": ("status", "before", "after", "delta", "unchanged", "findings", "notes", "html", "out"),
@@ -41,17 +59,52 @@ JSON_NAMES = {
     "changes": ("name", "from", "to", "delta", "unchanged", "findings", "html", "out"),
     "apply": ("status", "name", "from", "to", "onto", "delta", "features", "set_digest", "expected", "version", "findings"),
     "log": ("url", "versions"),
-    "status": ("name", "url", "version", "time_utc", "features", "contract_version", "fresh_utc", "since", "versions", "live_bytes",
-               "old_bytes", "loose_bytes", "suppressed_share"),
+    "status": (
+        "name",
+        "url",
+        "version",
+        "time_utc",
+        "features",
+        "contract_version",
+        "fresh_utc",
+        "since",
+        "versions",
+        "live_bytes",
+        "old_bytes",
+        "loose_bytes",
+        "suppressed_share",
+    ),
     "rollback": ("status", "name", "version", "to", "reason", "features", "delta", "run_id", "withdrawn"),
     "verify": ("url", "status", "versions", "objects", "bytes", "rows", "damages", "orphans"),
     "contract lint": ("status", "contract_version", "errors", "warnings", "confirm", "messages"),
     "contract schema": ("$schema", "title", "description", "type", "additionalProperties", "properties", "required"),
     "contract show": ("contract", "sha256"),
     "contract infer": ("status", "contract", "text", "key", "notes"),
-    "lineage summary": ("name", "version", "run_id", "attempts", "run_date", "sealed_utc", "schema_version", "plan", "tool", "root",
-                        "total_events", "passed", "rejected", "warned", "features", "features_passed", "features_rejected",
-                        "features_warned", "stages", "reasons", "sealed_events", "deduplication", "expired"),
+    "lineage summary": (
+        "name",
+        "version",
+        "run_id",
+        "attempts",
+        "run_date",
+        "sealed_utc",
+        "schema_version",
+        "plan",
+        "tool",
+        "root",
+        "total_events",
+        "passed",
+        "rejected",
+        "warned",
+        "features",
+        "features_passed",
+        "features_rejected",
+        "features_warned",
+        "stages",
+        "reasons",
+        "sealed_events",
+        "deduplication",
+        "expired",
+    ),
     "lineage why": ("feature_id", "name", "version", "present", "partition", "since", "versions", "runs"),
     "lineage iso19115": ("status", "identifier", "version", "encoding", "steps", "sources", "out", "xml"),
     "lineage scorecard": ("name", "status", "thresholds", "runs", "html", "junit"),
@@ -64,8 +117,19 @@ JSON_NAMES = {
     "lineage retain": ("status", "window", "basis", "first_kept", "prefixes", "bytes", "leftover", "confirm", "tombstone", "holds"),
     "lineage openlineage": ("run_id", "version", "events", "out"),
     "lineage prov": ("run_id", "version", "document", "out"),
-    "lineage prove": ("format", "dataset", "version", "feature_id", "run_id", "attempt", "root", "run_manifest", "run_manifest_sha256", "proofs",
-                      "out"),
+    "lineage prove": (
+        "format",
+        "dataset",
+        "version",
+        "feature_id",
+        "run_id",
+        "attempt",
+        "root",
+        "run_manifest",
+        "run_manifest_sha256",
+        "proofs",
+        "out",
+    ),
     "lineage evidence": ("name", "version", "run_id", "root", "manifest_sha256", "evidence_sha256", "files", "out"),
     "lineage validate-schema": ("status", "faults"),
     "lineage check-partitions": ("status", "problems"),
@@ -142,8 +206,12 @@ def cli_page() -> str:
         if rows:
             out += ["", "| option | |", "|---|---|", *rows]
         out += ["", f"With `--json`: {', '.join(f'`{each}`' for each in JSON_NAMES[name])}."]
-    out += ["", "## Later versions", "", 'These names are taken; they answer "not in this version" with exit code 2: '
-            + ", ".join(f"`{each}`" for each in later()) + "."]
+    out += [
+        "",
+        "## Later versions",
+        "",
+        'These names are taken; they answer "not in this version" with exit code 2: ' + ", ".join(f"`{each}`" for each in later()) + ".",
+    ]
     return "\n".join(out) + "\n"
 
 
@@ -185,12 +253,18 @@ def kinds() -> list[type[errors.MerestoneError]]:
 def errors_page() -> str:
     """docs/reference/errors.md."""
     out = [
-        "# Errors and exit codes: reference", "", MADE, "",
+        "# Errors and exit codes: reference",
+        "",
+        MADE,
+        "",
         "A command that could not answer ends with one of these kinds. In Python they are exceptions in `merestone.errors`, all of them",
         "`MerestoneError` with `kind`, `exit_code`, `retry`, `message`, `field` and `hint`. With `--json` the names kind, message, field",
-        "and hint stand in `error`. Kinds and exit codes are an interface: they are only ever added.", "",
-        "A refused delivery is no error but a result: exit code 1, with findings.", "",
-        "| exit code | kind | in Python | retry helps | meaning |", "|---|---|---|---|---|",
+        "and hint stand in `error`. Kinds and exit codes are an interface: they are only ever added.",
+        "",
+        "A refused delivery is no error but a result: exit code 1, with findings.",
+        "",
+        "| exit code | kind | in Python | retry helps | meaning |",
+        "|---|---|---|---|---|",
     ]
     out += [f"| {code} | | | | {meaning} |" for code, meaning in EXIT_CODES.items()]
     for each in kinds():

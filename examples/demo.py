@@ -38,24 +38,34 @@ class Step:
 
 
 STEPS = (
-    Step("The export of 3 March: a first publish. Every road is new.",
-         ("publish", "streets.yaml", "--source", "exports/2026-03-03.geojson.gz")),
-    Step("The export of 7 July. Every line of the file differs, since the source system hands out a new GlobalID for every road. "
-         "The contract calls that column volatile, so what is left is what somebody edited: house numbers of seven streets.",
-         ("publish", "streets.yaml", "--source", "exports/2026-07-07.geojson.gz")),
-    Step("The change on a map, before and after.",
-         ("changes", "streets.yaml", "--html", "../../out/demo/v2.html", "--attribution", THANKS)),
-    Step("The export of 17 August. First a dry run: what would be written, and what a rebuild would write.",
-         ("publish", "streets.yaml", "--source", "exports/2026-08-17.geojson.gz", "--dry-run")),
-    Step("Then for good. Two roads changed; one file is written, the others stay as they are, byte for byte.",
-         ("publish", "streets.yaml", "--source", "exports/2026-08-17.geojson.gz")),
-    Step("Which two, and their map.",
-         ("changes", "streets.yaml", "--keys", "--html", "../../out/demo/v3.html", "--attribution", THANKS)),
-    Step("The same export once more: nothing to do.",
-         ("publish", "streets.yaml", "--source", "exports/2026-08-17.geojson.gz")),
-    Step("The export of 1 June is another matter: it was made in another way, and somebody had saved a row without a road. "
-         "It breaks the contract, so it is refused, with the fields that are at fault, and exit code 1.",
-         ("publish", "streets.yaml", "--source", "exports/2026-06-01.geojson.gz"), exit_code=1),
+    Step(
+        "The export of 3 March: a first publish. Every road is new.",
+        ("publish", "streets.yaml", "--source", "exports/2026-03-03.geojson.gz"),
+    ),
+    Step(
+        "The export of 7 July. Every line of the file differs, since the source system hands out a new GlobalID for every road. "
+        "The contract calls that column volatile, so what is left is what somebody edited: house numbers of seven streets.",
+        ("publish", "streets.yaml", "--source", "exports/2026-07-07.geojson.gz"),
+    ),
+    Step(
+        "The change on a map, before and after.", ("changes", "streets.yaml", "--html", "../../out/demo/v2.html", "--attribution", THANKS)
+    ),
+    Step(
+        "The export of 17 August. First a dry run: what would be written, and what a rebuild would write.",
+        ("publish", "streets.yaml", "--source", "exports/2026-08-17.geojson.gz", "--dry-run"),
+    ),
+    Step(
+        "Then for good. Two roads changed; one file is written, the others stay as they are, byte for byte.",
+        ("publish", "streets.yaml", "--source", "exports/2026-08-17.geojson.gz"),
+    ),
+    Step("Which two, and their map.", ("changes", "streets.yaml", "--keys", "--html", "../../out/demo/v3.html", "--attribution", THANKS)),
+    Step("The same export once more: nothing to do.", ("publish", "streets.yaml", "--source", "exports/2026-08-17.geojson.gz")),
+    Step(
+        "The export of 1 June is another matter: it was made in another way, and somebody had saved a row without a road. "
+        "It breaks the contract, so it is refused, with the fields that are at fault, and exit code 1.",
+        ("publish", "streets.yaml", "--source", "exports/2026-06-01.geojson.gz"),
+        exit_code=1,
+    ),
     Step("What was published, version by version.", ("log", "streets.yaml")),
     Step("Why is Linnaea Street as it is?", ("lineage", "why", "streets.yaml", "Linnaea_St_12")),
     Step("Is everything there that the versions name, to the byte?", ("verify", "streets.yaml")),
@@ -70,8 +80,9 @@ def shown(arguments: tuple[str, ...]) -> str:
 def run(step: Step, merestone: Path) -> bool:
     """Say what comes, run it, print what it printed; whether it ended as it should."""
     print(f"\n{textwrap.fill(step.words, 100, initial_indent='# ', subsequent_indent='# ')}\n$ {shown(step.arguments)}", flush=True)
-    ended = subprocess.run([merestone, *step.arguments], cwd=ROOT / FOLDER, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           encoding="utf-8", check=False)
+    ended = subprocess.run(
+        [merestone, *step.arguments], cwd=ROOT / FOLDER, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False
+    )
     print(ended.stdout, end="", flush=True)
     if step.exit_code:
         print(f"$ echo $?\n{ended.returncode}", flush=True)

@@ -20,10 +20,10 @@ from shapely import from_wkb
 from merestone.dataset.known import CHANGE_CLASSES
 from merestone.dataset.version import Dataset
 from merestone.identity.key import ids_of
-from merestone.report import jsonout, text
-from merestone.report.result import PublishResult
-from merestone.run.line import Options, publish
-from merestone.run.publication_reader import read_publication, with_source
+from merestone.line.publish import Options, publish
+from merestone.publication.reader import read_publication, with_source
+from merestone.render import jsonout, text
+from merestone.results.result import PublishResult
 from merestone.storage.open import open_store
 
 CLASSES = (*CHANGE_CLASSES,)

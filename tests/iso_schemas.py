@@ -56,7 +56,7 @@ class Schemas:
             def resolve(self, url, _public, context):
                 key = url.removeprefix("https://").removeprefix("http://")
                 for prefix, place in maps:
-                    if key != url and key.startswith(prefix) and (file := place / key[len(prefix):]).exists():
+                    if key != url and key.startswith(prefix) and (file := place / key[len(prefix) :]).exists():
                         return self.resolve_filename(str(file), context)
                 return None
 

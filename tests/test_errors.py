@@ -9,9 +9,14 @@ from merestone import errors
 from merestone.errors import MerestoneError
 
 KNOWN = {
-    "UsageError": ("usage", 2, False), "SourceError": ("source", 3, False), "StoreError": ("store", 4, True),
-    "ConflictError": ("conflict", 5, True), "CorruptError": ("corrupt", 6, False), "UnknownOutcomeError": ("unknown", 7, False),
-    "MissingError": ("missing", 8, False), "InternalError": ("internal", 70, False),
+    "UsageError": ("usage", 2, False),
+    "SourceError": ("source", 3, False),
+    "StoreError": ("store", 4, True),
+    "ConflictError": ("conflict", 5, True),
+    "CorruptError": ("corrupt", 6, False),
+    "UnknownOutcomeError": ("unknown", 7, False),
+    "MissingError": ("missing", 8, False),
+    "InternalError": ("internal", 70, False),
 }
 
 

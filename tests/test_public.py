@@ -8,8 +8,18 @@ import pytest
 import merestone
 
 NAMES = {
-    "open", "Delta", "diff_against_manifest", "partitions_to_rewrite", "fingerprint_frame", "fingerprint_table", "LineageEvent",
-    "LineageCollector", "LINEAGE_ARROW_SCHEMA", "make_event_id", "deduplicate", "conformance_summary",
+    "open",
+    "Delta",
+    "diff_against_manifest",
+    "partitions_to_rewrite",
+    "fingerprint_frame",
+    "fingerprint_table",
+    "LineageEvent",
+    "LineageCollector",
+    "LINEAGE_ARROW_SCHEMA",
+    "make_event_id",
+    "deduplicate",
+    "conformance_summary",
 }
 
 

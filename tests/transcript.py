@@ -33,8 +33,11 @@ _VARIES = (
 
 def blocks(text: str, *languages: str) -> list[str]:
     """The bodies of the fenced blocks of some languages, without the indent of their fence."""
-    return [re.sub(rf"^{found['indent']}", "", found["body"], flags=re.MULTILINE) for found in FENCE.finditer(text)
-            if found["language"] in languages]
+    return [
+        re.sub(rf"^{found['indent']}", "", found["body"], flags=re.MULTILINE)
+        for found in FENCE.finditer(text)
+        if found["language"] in languages
+    ]
 
 
 def masked(text: str) -> str:
@@ -62,8 +65,15 @@ class Session:
         if command.startswith("cd "):
             self.folder = (self.folder / command[3:]).resolve()
             return ""
-        ended = subprocess.run(["bash", "-c", f"(exit {self.code}); {command}"], cwd=self.folder, env=environment(), stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, encoding="utf-8", check=False)
+        ended = subprocess.run(
+            ["bash", "-c", f"(exit {self.code}); {command}"],
+            cwd=self.folder,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            check=False,
+        )
         self.code = ended.returncode
         return ended.stdout.replace(str(self.root), HOME)
 

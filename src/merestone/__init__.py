@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from merestone.change.delta import Delta, diff_against_manifest, partitions_to_rewrite
     from merestone.identity.frame import fingerprint_frame, fingerprint_table
-    from merestone.lineage.collector import LineageCollector
-    from merestone.lineage.deduplication import deduplicate
-    from merestone.lineage.event import LineageEvent, make_event_id
-    from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
-    from merestone.lineage.verdict import conformance_summary
-    from merestone.run.browse import open_dataset as open  # noqa: A004 - `merestone.open(path)` is the public name
+    from merestone.inspect.browse import open_dataset as open  # noqa: A004 - `merestone.open(path)` is the public name
+    from merestone.lineage.event.collector import LineageCollector
+    from merestone.lineage.event.record import LineageEvent, make_event_id
+    from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
+    from merestone.lineage.store.deduplication import deduplicate
+    from merestone.lineage.store.verdict import conformance_summary
 
 __version__ = "0.1.0"
 
 # Where each public name lives. They are imported on first use, so that `import merestone` stays quick.
 _HOMES = {
     "Delta": "merestone.change.delta:Delta",
-    "LINEAGE_ARROW_SCHEMA": "merestone.lineage.schema:LINEAGE_ARROW_SCHEMA",
-    "LineageCollector": "merestone.lineage.collector:LineageCollector",
-    "LineageEvent": "merestone.lineage.event:LineageEvent",
-    "conformance_summary": "merestone.lineage.verdict:conformance_summary",
-    "deduplicate": "merestone.lineage.deduplication:deduplicate",
+    "LINEAGE_ARROW_SCHEMA": "merestone.lineage.event.schema:LINEAGE_ARROW_SCHEMA",
+    "LineageCollector": "merestone.lineage.event.collector:LineageCollector",
+    "LineageEvent": "merestone.lineage.event.record:LineageEvent",
+    "conformance_summary": "merestone.lineage.store.verdict:conformance_summary",
+    "deduplicate": "merestone.lineage.store.deduplication:deduplicate",
     "diff_against_manifest": "merestone.change.delta:diff_against_manifest",
     "fingerprint_frame": "merestone.identity.frame:fingerprint_frame",
     "fingerprint_table": "merestone.identity.frame:fingerprint_table",
-    "make_event_id": "merestone.lineage.event:make_event_id",
-    "open": "merestone.run.browse:open_dataset",
+    "make_event_id": "merestone.lineage.event.record:make_event_id",
+    "open": "merestone.inspect.browse:open_dataset",
     "partitions_to_rewrite": "merestone.change.delta:partitions_to_rewrite",
 }
 

@@ -1,6 +1,6 @@
 """Inability: what Merestone raises when a question could not be answered, with a stable kind and exit code.
 
-Not here: refusal. A delivery that breaks its contract, or a change that trips a guard, is a result (`outcome.Finding`).
+Not here: refusal. A delivery that breaks its contract, or a change that trips a guard, is a result (`results.finding.Finding`).
 
     MerestoneError
     ├── UsageError           usage        2   the call, the YAML or an option is wrong

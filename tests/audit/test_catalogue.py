@@ -16,19 +16,58 @@ import pytest
 from audit.test_iso import two_nights
 
 CONFIGURATION = {
-    "server": {"mimetype": "application/xml; charset=UTF-8", "encoding": "UTF-8", "language": "en-US", "maxrecords": 10, "timeout": 30,
-               "pretty_print": True},
-    "logging": {"level": "ERROR"}, "profiles": ["apiso", "iso19115p3"], "federatedcatalogues": [],
+    "server": {
+        "mimetype": "application/xml; charset=UTF-8",
+        "encoding": "UTF-8",
+        "language": "en-US",
+        "maxrecords": 10,
+        "timeout": 30,
+        "pretty_print": True,
+    },
+    "logging": {"level": "ERROR"},
+    "profiles": ["apiso", "iso19115p3"],
+    "federatedcatalogues": [],
     "manager": {"transactions": True, "allowed_ips": ["127.0.0.1"]},
     "metadata": {
-        "identification": {"title": "t", "description": "t", "keywords": ["t"], "keywords_type": "theme", "fees": "None",
-                           "accessconstraints": "None"},
+        "identification": {
+            "title": "t",
+            "description": "t",
+            "keywords": ["t"],
+            "keywords_type": "theme",
+            "fees": "None",
+            "accessconstraints": "None",
+        },
         "provider": {"name": "t", "url": "http://127.0.0.1/"},
-        "contact": dict.fromkeys(("name", "position", "address", "city", "stateorprovince", "postalcode", "country", "phone", "fax", "email",
-                                  "url", "hours", "instructions"), "t") | {"role": "pointOfContact"},
-        "inspire": {"enabled": True, "languages_supported": ["eng"], "default_language": "eng", "date": "2026-11-30",
-                    "gemet_keywords": ["Addresses"], "conformity_service": "notEvaluated", "contact_name": "t", "contact_email": "t@example.org",
-                    "temp_extent": {"begin": "2026-01-01", "end": "2026-12-31"}},
+        "contact": dict.fromkeys(
+            (
+                "name",
+                "position",
+                "address",
+                "city",
+                "stateorprovince",
+                "postalcode",
+                "country",
+                "phone",
+                "fax",
+                "email",
+                "url",
+                "hours",
+                "instructions",
+            ),
+            "t",
+        )
+        | {"role": "pointOfContact"},
+        "inspire": {
+            "enabled": True,
+            "languages_supported": ["eng"],
+            "default_language": "eng",
+            "date": "2026-11-30",
+            "gemet_keywords": ["Addresses"],
+            "conformity_service": "notEvaluated",
+            "contact_name": "t",
+            "contact_email": "t@example.org",
+            "temp_extent": {"begin": "2026-01-01", "end": "2026-12-31"},
+        },
     },
 }
 ASK = """
@@ -67,7 +106,7 @@ def pycsw():
 @pytest.mark.soak
 def test_records_come_back_from_a_catalogue_with_their_steps(pycsw, estate, tmp_path):
     from merestone.audit.iso import record_of_version  # noqa: PLC0415 - as above
-    from merestone.report.iso19115 import render  # noqa: PLC0415 - only where the catalogue is there
+    from merestone.render.iso19115 import render  # noqa: PLC0415 - only where the catalogue is there
 
     record = record_of_version(str(two_nights(estate, tmp_path).url))
     assert len(record.steps) > 3
@@ -80,16 +119,33 @@ def test_records_come_back_from_a_catalogue_with_their_steps(pycsw, estate, tmp_
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     settings = tmp_path / "pycsw.yml"
-    settings.write_text(json.dumps({**CONFIGURATION, "server": {**CONFIGURATION["server"], "url": url},
-                                    "repository": {"database": f"sqlite:///{tmp_path}/records.db", "table": "records"}}))
+    settings.write_text(
+        json.dumps(
+            {
+                **CONFIGURATION,
+                "server": {**CONFIGURATION["server"], "url": url},
+                "repository": {"database": f"sqlite:///{tmp_path}/records.db", "table": "records"},
+            }
+        )
+    )
     subprocess.run([pycsw / "pycsw-admin.py", "setup-repository", "-c", settings], check=True, capture_output=True)
-    subprocess.run([pycsw / "pycsw-admin.py", "load-records", "-c", settings, "-p", tmp_path / "records", "-r", "-y"], check=True, capture_output=True)
-    server = subprocess.Popen([pycsw / "gunicorn", "-b", f"127.0.0.1:{port}", "-w", "1", "pycsw.wsgi_flask:APP"],
-                              env={**os.environ, "PYCSW_CONFIG": str(settings)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [pycsw / "pycsw-admin.py", "load-records", "-c", settings, "-p", tmp_path / "records", "-r", "-y"], check=True, capture_output=True
+    )
+    server = subprocess.Popen(
+        [pycsw / "gunicorn", "-b", f"127.0.0.1:{port}", "-w", "1", "pycsw.wsgi_flask:APP"],
+        env={**os.environ, "PYCSW_CONFIG": str(settings)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         _wait(url)
-        asked = subprocess.run([pycsw / "python", "-W", "ignore", "-c", ASK, url, f"urn:uuid:{record.identifier}", record.identifier],
-                               check=True, capture_output=True, text=True)
+        asked = subprocess.run(
+            [pycsw / "python", "-W", "ignore", "-c", ASK, url, f"urn:uuid:{record.identifier}", record.identifier],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
     finally:
         server.terminate()
         server.wait(30)

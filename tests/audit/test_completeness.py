@@ -11,10 +11,10 @@ from cli.products import FIELDS, rows
 from estate import save
 from merestone.audit import completeness
 from merestone.audit.completeness import check_runs, check_version
-from merestone.lineage.reading import read_run
-from merestone.lineage.run_manifest import read_manifest, runs_of
-from merestone.lineage.store import RunWriter
-from merestone.run.goback import go_back
+from merestone.line.rollback import go_back
+from merestone.lineage.store.reading import read_run
+from merestone.lineage.store.run_manifest import read_manifest, runs_of
+from merestone.lineage.store.writing import RunWriter
 
 NOW = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -65,8 +65,13 @@ def without(nights, monkeypatch, tmp_path, version, condition):
     sealed = writer.seal(store, "_forged", run_date=date(2026, 3, 3), plan=plan, tool={}, time=NOW)
     mine = read_manifest(store, sealed.run_manifest)
     real = completeness.reading.scan
-    monkeypatch.setattr(completeness.reading, "scan", lambda store, attempts, root, **more: real(
-        store, [mine], "_forged", **more) if attempts[-1].run_id == manifest.run_id else real(store, attempts, root, **more))
+    monkeypatch.setattr(
+        completeness.reading,
+        "scan",
+        lambda store, attempts, root, **more: (
+            real(store, [mine], "_forged", **more) if attempts[-1].run_id == manifest.run_id else real(store, attempts, root, **more)
+        ),
+    )
     return check_version(nights.dataset, None, now=NOW)
 
 
@@ -76,18 +81,22 @@ def of(**values):
         for name, value in values.items():
             mask = pc.and_(mask, pc.fill_null(pc.equal(table.column(name), value), False))
         return mask
+
     return condition
 
 
-@pytest.mark.parametrize(("version", "condition", "rule"), [
-    (1, of(feature_id="p0"), ("not_accepted", ("p0",))),
-    (2, of(feature_id="p3"), ("not_accepted", ("p3",))),
-    (2, of(feature_id="p3", stage="validate"), ("not_accepted", ("p3",))),
-    (2, of(feature_id="p3", stage="snap"), ("stage_missing", ("p3",))),
-    (2, of(feature_id="p7"), ("removed_untold", ("p7",))),
-    (2, of(feature_id="p9", stage="publish"), ("held_untold", ("p9",))),
-    (3, of(feature_id="p11"), ("not_accepted", ("p11",))),
-])
+@pytest.mark.parametrize(
+    ("version", "condition", "rule"),
+    [
+        (1, of(feature_id="p0"), ("not_accepted", ("p0",))),
+        (2, of(feature_id="p3"), ("not_accepted", ("p3",))),
+        (2, of(feature_id="p3", stage="validate"), ("not_accepted", ("p3",))),
+        (2, of(feature_id="p3", stage="snap"), ("stage_missing", ("p3",))),
+        (2, of(feature_id="p7"), ("removed_untold", ("p7",))),
+        (2, of(feature_id="p9", stage="publish"), ("held_untold", ("p9",))),
+        (3, of(feature_id="p11"), ("not_accepted", ("p11",))),
+    ],
+)
 def test_what_is_missing_is_named(nights, monkeypatch, tmp_path, version, condition, rule):
     found = without(nights, monkeypatch, tmp_path, version, condition)
     assert not found.complete

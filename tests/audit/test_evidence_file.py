@@ -12,9 +12,9 @@ from cli.products import FIELDS, rows
 from estate import save
 from merestone.audit.evidence_file import evidence, proof_of, verifier
 from merestone.errors import CorruptError, UsageError
-from merestone.lineage.schema import SCHEMA
-from merestone.report.iso19115_lint import lint, read_record
-from merestone.run.goback import go_back
+from merestone.line.rollback import go_back
+from merestone.lineage.event.schema import SCHEMA
+from merestone.render.iso19115_lint import lint, read_record
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def verify(folder, target, *more):
 
 def test_the_script_is_short_and_needs_hashes_alone():
     lines = verifier().splitlines()
-    assert len(lines) < 100
+    assert len(lines) < 130  # formatted; the script is read by a stranger before it is run
     needs = {line.split()[1] for line in lines if line.startswith(("import ", "from "))}
     assert needs == {"__future__", "hashlib", "json", "struct", "sys", "pathlib"}
     assert all(f'"{each.name}"' in verifier() for each in SCHEMA.fields)
@@ -105,14 +105,28 @@ def test_an_evidence_file_holds_everything_and_verifies(nights, unpacked, tmp_pa
     names = {each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()}
     assert len(names) == told["files"]
     runs = [f"{nights.manifest(version).run_id}-1.json" for version in (1, 2)]
-    assert {"contract.json", "manifests/v000001.json", "manifests/v000002.json", *(f"runs/lineage/{run}" for run in runs), f"runs/record/{runs[1]}",
-            "iso/gmd.xml", "iso/mdb.xml", "conformance.json", "roots.json", "README.txt", "verify_lineage.py", "evidence.json"} == names
+    assert {
+        "contract.json",
+        "manifests/v000001.json",
+        "manifests/v000002.json",
+        *(f"runs/lineage/{run}" for run in runs),
+        f"runs/record/{runs[1]}",
+        "iso/gmd.xml",
+        "iso/mdb.xml",
+        "conformance.json",
+        "roots.json",
+        "README.txt",
+        "verify_lineage.py",
+        "evidence.json",
+    } == names
     ended = verify(folder, folder, told["manifest_sha256"])
     assert ended.returncode == 0, ended.stderr
     assert "2 versions in a chain, 2 runs" in ended.stdout
     assert lint(read_record((folder / "iso/gmd.xml").read_bytes(), "test")) == []
     roots = json.loads((folder / "roots.json").read_text())["runs"]
-    assert [(each["version"], each["root"]) for each in roots] == [(version, nights.manifest(version).lineage["root"]) for version in (2, 1)]
+    assert [(each["version"], each["root"]) for each in roots] == [
+        (version, nights.manifest(version).lineage["root"]) for version in (2, 1)
+    ]
     assert roots[0]["root"] == told["root"]
     evidence(f"{nights.url}@2", str(tmp_path / "again.zip"))
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "e.zip").read_bytes()
@@ -185,14 +199,23 @@ TAMPERED = {
     "a dropped list": (lambda folder, _: (folder / "evidence.json").unlink(), "not in the list"),
 }
 FORGED = {  # by somebody who mends evidence.json too
-    "an edited count that keeps the size": (lambda folder, runs: (folder / runs[1]).write_bytes(
-        (folder / runs[1]).read_bytes().replace(b'"attempt": 1', b'"attempt": 2', 1)), "is another one"),
+    "an edited count that keeps the size": (
+        lambda folder, runs: (folder / runs[1]).write_bytes((folder / runs[1]).read_bytes().replace(b'"attempt": 1', b'"attempt": 2', 1)),
+        "is another one",
+    ),
     "runs in another order": (swapped_runs, "is another one"),
-    "a dropped part": (lambda folder, runs: (folder / runs[1]).write_text(json.dumps(
-        {**json.loads((folder / runs[1]).read_text()), "parts": []})), "its root is not the root over its parts"),
-    "a replaced manifest": (lambda folder, _: shutil.copy(folder / "manifests/v000001.json", folder / "manifests/v000002.json"), "chain of manifests"),
-    "a softer contract": (lambda folder, _: (folder / "contract.json").write_bytes(
-        (folder / "contract.json").read_bytes().replace(b"point", b"lines", 1)), "contract.json is not that"),
+    "a dropped part": (
+        lambda folder, runs: (folder / runs[1]).write_text(json.dumps({**json.loads((folder / runs[1]).read_text()), "parts": []})),
+        "its root is not the root over its parts",
+    ),
+    "a replaced manifest": (
+        lambda folder, _: shutil.copy(folder / "manifests/v000001.json", folder / "manifests/v000002.json"),
+        "chain of manifests",
+    ),
+    "a softer contract": (
+        lambda folder, _: (folder / "contract.json").write_bytes((folder / "contract.json").read_bytes().replace(b"point", b"lines", 1)),
+        "contract.json is not that",
+    ),
     "other roots": (lambda folder, _: (folder / "roots.json").write_text('{"runs": []}'), "roots.json tells other roots"),
 }
 

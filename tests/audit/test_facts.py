@@ -8,8 +8,8 @@ import pytest
 from cli.products import FIELDS, rows
 from estate import save
 from merestone.audit.facts import facts_of
-from merestone.lineage.verdict import conformance_summary
-from merestone.report import openlineage, prov
+from merestone.lineage.store.verdict import conformance_summary
+from merestone.render import openlineage, prov
 
 
 @pytest.fixture(scope="module")

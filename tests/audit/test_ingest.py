@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from merestone.audit.completeness import check_runs
 from merestone.audit.ingest import ingest
 from merestone.errors import SourceError, StoreError, UsageError
-from merestone.lineage.hygiene import check_partitions
-from merestone.lineage.proof import verify_runs
-from merestone.lineage.reading import read_run
-from merestone.lineage.run_manifest import attempts_of, runs_of
-from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
-from merestone.lineage.verdict import conformance_summary
-from merestone.run import environment
+from merestone.line import environment
+from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
+from merestone.lineage.proof.inclusion import verify_runs
+from merestone.lineage.store.hygiene import check_partitions
+from merestone.lineage.store.reading import read_run
+from merestone.lineage.store.run_manifest import attempts_of, runs_of
+from merestone.lineage.store.verdict import conformance_summary
 from merestone.storage.local import LocalStore
 
 MAPPING = """
@@ -35,8 +35,18 @@ fields:
 
 
 def event(number, **more):
-    return {"run_id": "r1", "sequence": number, "event_time_utc": "2024-05-01T10:00:00Z", "stage": "crs_normalize", "event_type": "TRANSFORM",
-            "feature_id": f"p{number}", "source_crs": "EPSG:25832", "target_crs": "EPSG:4326", "outcome": "PASS", **more}
+    return {
+        "run_id": "r1",
+        "sequence": number,
+        "event_time_utc": "2024-05-01T10:00:00Z",
+        "stage": "crs_normalize",
+        "event_type": "TRANSFORM",
+        "feature_id": f"p{number}",
+        "source_crs": "EPSG:25832",
+        "target_crs": "EPSG:4326",
+        "outcome": "PASS",
+        **more,
+    }
 
 
 def lines(folder, *values, name="events.ndjson"):
@@ -46,10 +56,26 @@ def lines(folder, *values, name="events.ndjson"):
 
 
 BAD = (
-    b"", b"not json", b"[1]", b'{"a": NaN}', b'{"a": 1, "a": 2}', b"\xff\xfe", {}, event(1, sequence=1.5), event(1, outcome="FINE"),
-    event(1, event_time_utc="2024-05-01T10:00:00"), event(1, event_time_utc=5), event(1, target_crs="../../x"), event(1, color="red"),
-    event(1, event_id="0" * 32), event(1, outcome="REJECT"), b"[" * 100_000, event(1, run_id="\U0001f600" * 60), event(1, run_id="r" * 201),
-    event(1, feature_id="a\x00b"), event(1, stage="\ud800"),
+    b"",
+    b"not json",
+    b"[1]",
+    b'{"a": NaN}',
+    b'{"a": 1, "a": 2}',
+    b"\xff\xfe",
+    {},
+    event(1, sequence=1.5),
+    event(1, outcome="FINE"),
+    event(1, event_time_utc="2024-05-01T10:00:00"),
+    event(1, event_time_utc=5),
+    event(1, target_crs="../../x"),
+    event(1, color="red"),
+    event(1, event_id="0" * 32),
+    event(1, outcome="REJECT"),
+    b"[" * 100_000,
+    event(1, run_id="\U0001f600" * 60),
+    event(1, run_id="r" * 201),
+    event(1, feature_id="a\x00b"),
+    event(1, stage="\ud800"),
 )
 
 
@@ -97,14 +123,24 @@ def test_a_broken_off_ingest_goes_on_where_it_was(tmp_path, monkeypatch):
 
 def test_a_rejection_log_through_its_mapping(tmp_path):
     (tmp_path / "map.yaml").write_text(MAPPING)
-    log = [{"job": job, "fid": number, "ts": "2024-05-01T12:00:00+02:00", "error": f"e{number}"} for number in range(4) for job in ("a", "b")]
+    log = [
+        {"job": job, "fid": number, "ts": "2024-05-01T12:00:00+02:00", "error": f"e{number}"} for number in range(4) for job in ("a", "b")
+    ]
     found = ingest(str(tmp_path / "store"), lines(tmp_path, *log, {"job": "a"}, name="log.jsonl"), mapping=str(tmp_path / "map.yaml"))
     assert (found.lines, found.events, found.quarantined) == (9, 8, 1)
     more = ingest(str(tmp_path / "store"), lines(tmp_path, {**log[0], "fid": 9}, name="more.jsonl"), mapping=str(tmp_path / "map.yaml"))
     assert more.runs[0]["attempt"] == 1
     store = LocalStore(tmp_path / "store")
     assert conformance_summary(tmp_path / "store" / "_lineage", "a") == {
-        "total_events": 5, "passed": 0, "rejected": 5, "warned": 0, "features": 5, "features_passed": 0, "features_rejected": 5, "features_warned": 0}
+        "total_events": 5,
+        "passed": 0,
+        "rejected": 5,
+        "warned": 0,
+        "features": 5,
+        "features_passed": 0,
+        "features_rejected": 5,
+        "features_warned": 0,
+    }
     assert [gap.rule for _, gap in check_runs(store, runs_of(store), now=environment.now()).gaps] == []
     assert attempts_of(store, "b")[0].plan == ("validate",)
 
@@ -151,9 +187,14 @@ def test_what_cannot_be_read_says_so(tmp_path):
     (tmp_path / "bad.yaml").write_text("mapping_version: 7")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
     good = lines(tmp_path, event(1))
-    for path, mapping, fault in ((tmp_path / "none.ndjson", None, SourceError), (tmp_path / "bad.parquet", None, SourceError),
-                                 (tmp_path / "bad.yaml", None, UsageError), (good, tmp_path / "none.yaml", UsageError),
-                                 (good, tmp_path / "bad.yaml", UsageError), (tmp_path / "bad.parquet", tmp_path / "bad.yaml", UsageError)):
+    for path, mapping, fault in (
+        (tmp_path / "none.ndjson", None, SourceError),
+        (tmp_path / "bad.parquet", None, SourceError),
+        (tmp_path / "bad.yaml", None, UsageError),
+        (good, tmp_path / "none.yaml", UsageError),
+        (good, tmp_path / "bad.yaml", UsageError),
+        (tmp_path / "bad.parquet", tmp_path / "bad.yaml", UsageError),
+    ):
         with pytest.raises(fault):
             ingest(str(tmp_path / "store"), str(path), mapping=None if mapping is None else str(mapping))
     assert not (tmp_path / "store" / "_lineage" / "_runs").exists()
@@ -168,7 +209,9 @@ def test_nothing_is_lost_and_nothing_counted_twice(tmp_path_factory, given_lines
     assert found.lines == found.events + found.quarantined == len(given_lines)
     assert found.events == sum(isinstance(each, int) for each in given_lines)
     if found.events:
-        assert conformance_summary(folder / "store" / "_lineage", "r1")["total_events"] == len({each for each in given_lines if isinstance(each, int)})
+        assert conformance_summary(folder / "store" / "_lineage", "r1")["total_events"] == len(
+            {each for each in given_lines if isinstance(each, int)}
+        )
 
 
 def test_a_log_is_taken_in_anew_through_another_mapping_and_its_quarantine_is_kept(tmp_path):
@@ -190,7 +233,7 @@ def test_a_log_is_taken_in_anew_through_another_mapping_and_its_quarantine_is_ke
 def test_memory_is_shared_by_the_runs_of_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr("merestone.audit.ingest.PART_ROWS", 40)
     monkeypatch.setattr("merestone.audit.ingest._LEAST_ROWS", 2)
-    monkeypatch.setattr("merestone.lineage.ingest.BATCH_ROWS", 10)
+    monkeypatch.setattr("merestone.lineage.exchange.ingest.BATCH_ROWS", 10)
     path = lines(tmp_path, *(event(number, run_id=f"r{number % 4}") for number in range(80)))
     found = ingest(str(tmp_path / "store"), path)
     store = LocalStore(tmp_path / "store")

@@ -12,17 +12,17 @@ from cli.products import FIELDS, rows
 from estate import geoparquet, save
 from merestone.audit.iso import record_of_run, record_of_version
 from merestone.errors import UsageError
-from merestone.lineage.collector import LineageCollector
-from merestone.lineage.deduplication import deduplicate
-from merestone.lineage.event import LineageEvent
-from merestone.lineage.reading import read_run
-from merestone.lineage.store import RunWriter
-from merestone.lineage.verdict import conformance_summary
-from merestone.report.iso19115 import ENCODINGS, render
-from merestone.report.iso19115_lint import lint, read_record
-from merestone.run.goback import go_back
+from merestone.line.rollback import go_back
+from merestone.lineage.event.collector import LineageCollector
+from merestone.lineage.event.record import LineageEvent
+from merestone.lineage.store.deduplication import deduplicate
+from merestone.lineage.store.reading import read_run
+from merestone.lineage.store.verdict import conformance_summary
+from merestone.lineage.store.writing import RunWriter
+from merestone.render.iso19115 import ENCODINGS, render
+from merestone.render.iso19115_lint import lint, read_record
 from merestone.storage.local import LocalStore
-from report.test_iso19115 import texts
+from render.test_iso19115 import texts
 
 TIME = datetime(2024, 5, 1, 10, tzinfo=UTC)
 
@@ -70,7 +70,10 @@ def test_the_counts_of_a_version_are_those_of_its_events(nights, schemas, encodi
         (statement,) = texts(text, "statement")
         total = conformance_summary(f"{nights.url}/_lineage", manifest.run_id)
         assert f"{total['features']} features met: {total['features_passed']} passed, {total['features_warned']} warned, " in statement
-        assert f"{total['total_events']} lineage events: {total['passed']} PASS, {total['warned']} WARN, {total['rejected']} REJECT" in statement
+        assert (
+            f"{total['total_events']} lineage events: {total['passed']} PASS, {total['warned']} WARN, {total['rejected']} REJECT"
+            in statement
+        )
         assert manifest.lineage["root"] in statement
         assert str(nights.folder) not in text
 
@@ -96,7 +99,9 @@ def test_behind_a_rollback_stands_the_run_that_made_the_content(nights):
     go_back(nights.dataset, to=1, reason="wrong & export")
     record = record_of_version(str(nights.url))
     assert record.version == 3
-    assert record.statement.startswith(f"Version 3 of product restores version 1 (wrong & export); that was made by run {nights.manifest(1).run_id}")
+    assert record.statement.startswith(
+        f"Version 3 of product restores version 1 (wrong & export); that was made by run {nights.manifest(1).run_id}"
+    )
 
 
 def test_the_record_of_a_run_is_that_of_the_version_it_made(nights):
@@ -140,9 +145,19 @@ def foreign_store(folder, events):
 
 
 def event(run, number, **more):
-    return {"run_id": run, "sequence": number, "stage": "crs_normalize", "event_type": "REJECT", "feature_id": f"p{number}",
-            "source_crs": "EPSG:25832", "target_crs": "EPSG:4326", "outcome": "REJECT", "event_time_utc": TIME,
-            "rejection_reason": f"reason {number}", **more}
+    return {
+        "run_id": run,
+        "sequence": number,
+        "stage": "crs_normalize",
+        "event_type": "REJECT",
+        "feature_id": f"p{number}",
+        "source_crs": "EPSG:25832",
+        "target_crs": "EPSG:4326",
+        "outcome": "REJECT",
+        "event_time_utc": TIME,
+        "rejection_reason": f"reason {number}",
+        **more,
+    }
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

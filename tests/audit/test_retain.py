@@ -22,16 +22,16 @@ from merestone.audit.questions import runs, scores
 from merestone.audit.retain import hold, release, retain
 from merestone.audit.verify import verify
 from merestone.errors import ConflictError, CorruptError, StoreError, UsageError
-from merestone.lineage.reading import history
-from merestone.lineage.retention import cutoff, hold_of, read_holds
-from merestone.lineage.run_manifest import attempts_of
-from merestone.lineage.select import Conditions, select
-from merestone.lineage.verdict import conformance_summary, run_summary
-from merestone.report.iso19115 import ENCODINGS, render
-from merestone.report.iso19115_lint import lint, read_record
-from merestone.run import environment
-from merestone.run.browse import lineage_summary, why
-from merestone.run.goback import go_back
+from merestone.inspect.browse import lineage_summary, why
+from merestone.line import environment
+from merestone.line.rollback import go_back
+from merestone.lineage.retention.expiry import cutoff, hold_of, read_holds
+from merestone.lineage.store.reading import history
+from merestone.lineage.store.run_manifest import attempts_of
+from merestone.lineage.store.select import Conditions, select
+from merestone.lineage.store.verdict import conformance_summary, run_summary
+from merestone.render.iso19115 import ENCODINGS, render
+from merestone.render.iso19115_lint import lint, read_record
 from merestone.storage.local import LocalStore
 
 NIGHTS = [datetime(2020, 1, day, 3, tzinfo=UTC) for day in (1, 2, 3)] + [datetime(2026, 1, 1, 3, tzinfo=UTC)]
@@ -42,8 +42,10 @@ FIRST = {"window": "P6Y", "basis": "six years, as the directive says"}
 @pytest.fixture
 def clock(monkeypatch):
     """Say what time it is."""
+
     def at(time):
         monkeypatch.setattr(environment, "now", lambda: time)
+
     return at
 
 
@@ -88,11 +90,18 @@ def prefixes(made):
     return sorted(each.name for each in (made.url / "_lineage").glob("run_date=*") if any(each.rglob("*.parquet")))
 
 
-@pytest.mark.parametrize(("today", "window", "first"), [
-    (date(2026, 11, 30), "P6Y", date(2020, 11, 30)), (date(2024, 2, 29), "P1Y", date(2023, 2, 28)), (date(2026, 3, 31), "P1M", date(2026, 2, 28)),
-    (date(2026, 1, 1), "P18M", date(2024, 7, 1)), (date(2026, 1, 1), "P1Y2M1W3D", date(2024, 10, 22)), (date(2026, 1, 10), "P9D", date(2026, 1, 1)),
-    (date(2026, 1, 10), "P9000Y", date.min),
-])
+@pytest.mark.parametrize(
+    ("today", "window", "first"),
+    [
+        (date(2026, 11, 30), "P6Y", date(2020, 11, 30)),
+        (date(2024, 2, 29), "P1Y", date(2023, 2, 28)),
+        (date(2026, 3, 31), "P1M", date(2026, 2, 28)),
+        (date(2026, 1, 1), "P18M", date(2024, 7, 1)),
+        (date(2026, 1, 1), "P1Y2M1W3D", date(2024, 10, 22)),
+        (date(2026, 1, 10), "P9D", date(2026, 1, 1)),
+        (date(2026, 1, 10), "P9000Y", date.min),
+    ],
+)
 def test_the_first_day_that_is_kept(today, window, first):
     assert cutoff(today, window) == first
 
@@ -108,7 +117,10 @@ def test_a_dry_run_tells_and_changes_nothing(nights):
     found = retain(str(nights.url), **FIRST, confirm=None)
     assert (found.status, found.first_kept) == ("planned", "2021-01-01")
     assert [(each["run_date"], each["runs"], each["carried_features"], each["held_by"]) for each in found.prefixes] == [
-        ("2020-01-01", [nights.ids[0]], 37, []), ("2020-01-02", [nights.ids[1]], 1, []), ("2020-01-03", [nights.ids[2]], 0, [])]
+        ("2020-01-01", [nights.ids[0]], 37, []),
+        ("2020-01-02", [nights.ids[1]], 1, []),
+        ("2020-01-03", [nights.ids[2]], 0, []),
+    ]
     assert found.bytes == sum(len(data) for name, data in before.items() if "/run_date=2020" in name)
     with pytest.raises(UsageError, match="not the token"):
         retain(str(nights.url), **FIRST, confirm="0000-0000")
@@ -175,7 +187,9 @@ def test_the_evidence_of_what_expired_verifies(nights, tmp_path):
         assert proof["version"] == number
         assert ("_baseline" in proof["run_manifest"]) == (number < 3)
         (tmp_path / "p.json").write_text(json.dumps(proof))
-        ended = subprocess.run([sys.executable, "-I", tmp_path / "verify_lineage.py", tmp_path / "p.json", proof["root"]], capture_output=True, check=False)
+        ended = subprocess.run(
+            [sys.executable, "-I", tmp_path / "verify_lineage.py", tmp_path / "p.json", proof["root"]], capture_output=True, check=False
+        )
         assert ended.returncode == 0
     with pytest.raises(UsageError, match="met a feature 'p7'"):
         proof_of(str(nights.url), "p7")
@@ -185,10 +199,17 @@ def test_the_evidence_of_what_expired_verifies(nights, tmp_path):
     assert subprocess.run([sys.executable, "-I", tmp_path / "e" / "verify_lineage.py", tmp_path / "e"], check=False).returncode == 0
 
 
-@pytest.mark.parametrize(("what", "kept"), [
-    ("all", {"2020-01-01", "2020-01-02", "2020-01-03"}), ("date=2020-01-02", {"2020-01-02"}), ("date=2019-12-01..2020-01-02", {"2020-01-01", "2020-01-02"}),
-    ("run=RUN", {"2020-01-03"}), ("feature=p7", {"2020-01-01", "2020-01-02"}), ("feature=p12345", set()),
-])
+@pytest.mark.parametrize(
+    ("what", "kept"),
+    [
+        ("all", {"2020-01-01", "2020-01-02", "2020-01-03"}),
+        ("date=2020-01-02", {"2020-01-02"}),
+        ("date=2019-12-01..2020-01-02", {"2020-01-01", "2020-01-02"}),
+        ("run=RUN", {"2020-01-03"}),
+        ("feature=p7", {"2020-01-01", "2020-01-02"}),
+        ("feature=p12345", set()),
+    ],
+)
 def test_a_hold_keeps_what_it_names_until_it_is_released(nights, what, kept):
     url = str(nights.url)
     placed = hold(url, what.replace("RUN", nights.ids[2]), "case 7/20")
@@ -207,7 +228,9 @@ def test_a_hold_keeps_what_it_names_until_it_is_released(nights, what, kept):
         release(url, placed.id, "again")
 
 
-@pytest.mark.parametrize("what", ["", "p7", "run=", "date=2020", "date=2020-02-01..2020-01-01", "date=2020-01-01..2020-01-02..2020-01-03", "ALL"])
+@pytest.mark.parametrize(
+    "what", ["", "p7", "run=", "date=2020", "date=2020-02-01..2020-01-01", "date=2020-01-01..2020-01-02..2020-01-03", "ALL"]
+)
 def test_a_hold_on_nothing_is_refused(what):
     with pytest.raises(UsageError, match="nothing that can be held"):
         hold_of(what)
@@ -252,7 +275,9 @@ def test_a_break_at_any_step_loses_nothing_and_is_made_good(nights, monkeypatch,
     monkeypatch.setattr(LocalStore, "create", create)
     monkeypatch.setattr(LocalStore, "delete", delete)
     assert verify(store).damages == ()
-    assert {key: history(store, key).num_rows for key in ("p0", "p3", "p7")} == (before if where != "delete" else {**before, "p3": before["p3"] - 4, "p7": 0})
+    assert {key: history(store, key).num_rows for key in ("p0", "p3", "p7")} == (
+        before if where != "delete" else {**before, "p3": before["p3"] - 4, "p7": 0}
+    )
     clock(datetime(2027, 1, 3, tzinfo=UTC))
     assert expire(nights).status == "done"
     assert verify(store).damages == ()
@@ -287,7 +312,7 @@ def test_a_hold_that_is_placed_meanwhile_stops_it(nights, monkeypatch):
             hold(str(nights.url), "feature=p7", "case 7/20")
         return real(store, run, root)
 
-    monkeypatch.setattr("merestone.lineage.proof.verify_run", slow)
+    monkeypatch.setattr("merestone.lineage.proof.inclusion.verify_run", slow)
     with pytest.raises(ConflictError, match="a hold changed"):
         retain(str(nights.url), **FIRST, confirm=planned.confirm)
     assert len(prefixes(nights)) == 4
@@ -335,8 +360,17 @@ def test_publishing_goes_on_over_expired_lineage(nights, tmp_path):
 
 
 def test_a_store_of_events_alone_expires_whole(tmp_path, clock):
-    event = {"run_id": "r1", "sequence": 1, "event_time_utc": "2020-05-01T10:00:00Z", "stage": "a", "event_type": "CAST", "feature_id": "p1",
-             "source_crs": "EPSG:4326", "target_crs": "EPSG:4326", "outcome": "PASS"}
+    event = {
+        "run_id": "r1",
+        "sequence": 1,
+        "event_time_utc": "2020-05-01T10:00:00Z",
+        "stage": "a",
+        "event_type": "CAST",
+        "feature_id": "p1",
+        "source_crs": "EPSG:4326",
+        "target_crs": "EPSG:4326",
+        "outcome": "PASS",
+    }
     (tmp_path / "e.ndjson").write_text(json.dumps(event))
     clock(NIGHTS[0])
     ingest(str(tmp_path / "store"), str(tmp_path / "e.ndjson"))

@@ -11,7 +11,7 @@ from cli.products import FIELDS, rows
 from estate import Estate, save
 from merestone.audit.ingest import ingest
 from merestone.audit.verify import verify
-from merestone.lineage.run_manifest import sealed_runs
+from merestone.lineage.store.run_manifest import sealed_runs
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +71,11 @@ def test_what_was_published_is_whole(nights):
 
 
 @pytest.mark.parametrize(("run", "versions"), [("first", (1,)), ("second", (2,)), ("refused", ())])
-@pytest.mark.parametrize("change", [lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:], lambda _: None, lambda data: data[:-9]],
-                         ids=["flip", "drop", "cut"])
+@pytest.mark.parametrize(
+    "change",
+    [lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:], lambda _: None, lambda data: data[:-9]],
+    ids=["flip", "drop", "cut"],
+)
 def test_an_altered_part_is_named_with_its_versions(nights, altered, run, versions, change):
     name = part_of(nights, runs(nights)[run])
     altered(name, change((nights.url / name).read_bytes()))
@@ -118,7 +121,9 @@ def test_runs_that_changed_places_are_named(nights, altered):
 
 @pytest.mark.parametrize("name", ["_manifests/v000001.json", "_manifests/v000002.json"])
 def test_a_replaced_manifest_of_a_version_is_named(nights, altered, name):
-    altered(name, (nights.url / name).read_bytes().replace(b'"features": 39', b'"features": 40').replace(b'"features": 40', b'"features": 41'))
+    altered(
+        name, (nights.url / name).read_bytes().replace(b'"features": 39', b'"features": 40').replace(b'"features": 40', b'"features": 41')
+    )
     assert any(path in (name, "_current.json") for path in damages(nights))
 
 
@@ -128,8 +133,17 @@ def test_an_altered_run_record_is_named(nights, altered):
     assert damages(nights) == {name: ()}
 
 
-EVENT = {"run_id": "f1", "sequence": 1, "event_time_utc": "2024-05-01T10:00:00Z", "stage": "validate", "event_type": "VALIDATE", "feature_id": "p1",
-         "source_crs": "EPSG:25832", "target_crs": "EPSG:25832", "outcome": "PASS"}
+EVENT = {
+    "run_id": "f1",
+    "sequence": 1,
+    "event_time_utc": "2024-05-01T10:00:00Z",
+    "stage": "validate",
+    "event_type": "VALIDATE",
+    "feature_id": "p1",
+    "source_crs": "EPSG:25832",
+    "target_crs": "EPSG:25832",
+    "outcome": "PASS",
+}
 
 
 def test_no_run_vanishes_with_its_record_once_another_was_sealed(tmp_path):

@@ -13,17 +13,17 @@ from merestone.audit.completeness import check_runs
 from merestone.audit.ingest import ingest
 from merestone.audit.iso import record_of_run, record_of_version
 from merestone.errors import SourceError
-from merestone.lineage.deduplication import deduplicate
-from merestone.lineage.hygiene import check_partitions
-from merestone.lineage.reading import read_run
-from merestone.lineage.run_manifest import runs_of
-from merestone.lineage.verdict import conformance_summary
-from merestone.report.iso19115 import ENCODINGS, render
-from merestone.report.iso19115_extend import extend
-from merestone.report.iso19115_lint import lint, read_record
-from merestone.run import environment
+from merestone.line import environment
+from merestone.lineage.store.deduplication import deduplicate
+from merestone.lineage.store.hygiene import check_partitions
+from merestone.lineage.store.reading import read_run
+from merestone.lineage.store.run_manifest import runs_of
+from merestone.lineage.store.verdict import conformance_summary
+from merestone.render.iso19115 import ENCODINGS, render
+from merestone.render.iso19115_extend import extend
+from merestone.render.iso19115_lint import lint, read_record
 from merestone.storage.local import LocalStore
-from report.test_iso19115 import RECORD, texts
+from render.test_iso19115 import RECORD, texts
 
 CASES = Path(__file__).parent
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -45,7 +45,10 @@ def test_l03_one_partition_per_system_and_no_guess(tmp_path):
     targets = {name.split("/")[3] for name, _ in store.list("_lineage/run_date=" + environment.now().date().isoformat() + "/")}
     assert targets == {"target_crs=EPSG%3A25832", "target_crs=EPSG%3A4326"}
     table = read_run(store, "r1")
-    assert pc.value_counts(table.column("target_crs")).to_pylist() == [{"values": "EPSG:25832", "counts": 6}, {"values": "EPSG:4326", "counts": 2}]
+    assert pc.value_counts(table.column("target_crs")).to_pylist() == [
+        {"values": "EPSG:25832", "counts": 6},
+        {"values": "EPSG:4326", "counts": 2},
+    ]
     assert check_partitions(store, "_lineage") == []
     (tmp_path / "store/_lineage/run_date=2024-05-01/run_id=r1/target_crs=utm32").mkdir(parents=True)
     assert any("utm32" in each for each in check_partitions(store, "_lineage"))
@@ -62,7 +65,12 @@ def test_l04_order_comes_from_the_sequence_and_every_doubt_is_named(tmp_path):
     assert rows[2]["event_time_utc"] == datetime(2024, 5, 1, 9, 59, 58, tzinfo=UTC)
     assert rows[4]["event_time_utc"].year == 2031
     gaps = {(run, gap.rule): list(gap.samples) for run, gap in check_runs(store, runs_of(store), now=NOW).gaps}
-    assert gaps == {("r1", "stage_missing"): ["p4"], ("r1", "future"): ["p5"], ("r3", "sequence_twice"): ["2"], ("r3", "sequence_gap"): ["3"]}
+    assert gaps == {
+        ("r1", "stage_missing"): ["p4"],
+        ("r1", "future"): ["p5"],
+        ("r3", "sequence_twice"): ["2"],
+        ("r3", "sequence_gap"): ["3"],
+    }
     assert conformance_summary(tmp_path / "store/_lineage", "r3")["features"] == 4
 
 
@@ -105,7 +113,10 @@ def test_x03_rejects_alone_and_one_event(tmp_path, schemas, encoding):
         assert render(record_of_run(store.url, run), encoding) == text
         assert "completed" not in text
         total = conformance_summary(f"{store.url}/_lineage", run)
-        assert f"{total['features_passed']} passed, {total['features_warned']} warned, {total['features_rejected']} rejected" in texts(text, "statement")[0]
+        assert (
+            f"{total['features_passed']} passed, {total['features_warned']} warned, {total['features_rejected']} rejected"
+            in texts(text, "statement")[0]
+        )
     assert "0 passed, 0 warned, 3 rejected" in texts(made["r1"], "statement")[0]
     for reason in ("reason 1", "reason 2", "reason 3"):
         assert reason in made["r1"]

@@ -19,8 +19,14 @@ def side(rows):
     """Rows of (name, note, rank, x) as a table, points on the grid of a millimetre."""
     columns = list(zip(*rows, strict=True))
     wkb = kernel.canonical(pa.array(shapely.to_wkb(shapely.points(columns[3], 0.0)), pa.binary()), LAYOUT.grid, LAYOUT.shape)[0]
-    return pa.table({"name": pa.array(columns[0], pa.string()), "note": pa.array(columns[1], pa.string()), "rank": pa.array(columns[2], pa.int64()),
-                     "geometry": wkb.cast(pa.binary())})
+    return pa.table(
+        {
+            "name": pa.array(columns[0], pa.string()),
+            "note": pa.array(columns[1], pa.string()),
+            "rank": pa.array(columns[2], pa.int64()),
+            "geometry": wkb.cast(pa.binary()),
+        }
+    )
 
 
 def compared(pairs):

@@ -12,15 +12,18 @@ def evidence(**some):
     return Evidence(**({"keys": "pid", "features": 100, "touched": 100, "changed": 100} | some))
 
 
-@pytest.mark.parametrize(("facts", "words"), [
-    (evidence(found_elsewhere=97), "97 of 100 contents were found again under other keys"),
-    (evidence(rekeyed=50, touched=100), "renumbered"),
-    (evidence(removed=95), "95 published features are missing from the delivery"),
-    (evidence(swapped=0.99, geometry_changed=90), "axis swap"),
-    (evidence(shift=(0.0, -0.96, 0.999), geometry_changed=90), "99.9 % of them by the same 0.96 m to the south"),
-    (evidence(column=("GlobalID", 1.0)), "100 % of them in GlobalID"),
-    (evidence(vertices=0.95, geometry_changed=90), "generalised anew"),
-])
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        (evidence(found_elsewhere=97), "97 of 100 contents were found again under other keys"),
+        (evidence(rekeyed=50, touched=100), "renumbered"),
+        (evidence(removed=95), "95 published features are missing from the delivery"),
+        (evidence(swapped=0.99, geometry_changed=90), "axis swap"),
+        (evidence(shift=(0.0, -0.96, 0.999), geometry_changed=90), "99.9 % of them by the same 0.96 m to the south"),
+        (evidence(column=("GlobalID", 1.0)), "100 % of them in GlobalID"),
+        (evidence(vertices=0.95, geometry_changed=90), "generalised anew"),
+    ],
+)
 def test_a_mass_change_names_its_likely_cause(facts, words):
     assert words in cause(facts)
     found = changed_fraction(facts, share=1.0, limit=0.2)
@@ -66,7 +69,13 @@ def test_a_token_confirms_one_stop_only():
     issued = "2024-05-01T00:00:00.000000Z"
     given = token("parent", "delivery", stop, issued)
     record = {"token": given, "issued_utc": issued, "guards": stop}
-    case = {"parent": "parent", "delivery": "delivery", "guards": stop, "now_utc": "2024-05-02T00:00:00.000000Z", "oldest_utc": "2024-04-30T00:00:00.000000Z"}
+    case = {
+        "parent": "parent",
+        "delivery": "delivery",
+        "guards": stop,
+        "now_utc": "2024-05-02T00:00:00.000000Z",
+        "oldest_utc": "2024-04-30T00:00:00.000000Z",
+    }
     assert confirms(given, record, **case)
     assert confirms(given, record, **case | {"guards": ["removed"]})  # met one after the other
     assert not confirms(given, record | {"guards": [*stop, "changed"]}, **case)

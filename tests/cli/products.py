@@ -5,7 +5,9 @@ from __future__ import annotations
 from shapely import Point
 
 FIELDS = (
-    {"name": "pid", "type": "string", "nullable": False}, {"name": "owner", "type": "string"}, {"name": "rank", "type": "integer"},
+    {"name": "pid", "type": "string", "nullable": False},
+    {"name": "owner", "type": "string"},
+    {"name": "rank", "type": "integer"},
     {"name": "area", "type": "decimal(8,2)"},
 )
 

@@ -13,7 +13,14 @@ def copy(published, merestone, tmp_path):
 def test_the_last_step_is_applied_by_default_and_proved(published, copy, merestone):
     doc = merestone("apply", published.file, "--onto", copy, "--json").doc
     digest = published.manifest(2).set_digest
-    assert (doc["status"], doc["from"], doc["to"], doc["features"], doc["set_digest"], doc["expected"]) == ("applied", 1, 2, 40, digest, digest)
+    assert (doc["status"], doc["from"], doc["to"], doc["features"], doc["set_digest"], doc["expected"]) == (
+        "applied",
+        1,
+        2,
+        40,
+        digest,
+        digest,
+    )
     assert {name: count for name, count in doc["delta"].items() if count} == {"added": 1, "changed": 2, "removed": 1}
     assert merestone("apply", published.file, "--onto", copy).out.startswith(f"{copy} is product v2 already")
 

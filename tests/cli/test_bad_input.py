@@ -17,8 +17,8 @@ from shapely import Point
 from cli.products import FIELDS, rows
 from estate import geoparquet, save
 from merestone.errors import StoreError
-from merestone.run import environment
-from merestone.run import line as the_line
+from merestone.line import environment
+from merestone.line import publish as the_line
 
 ENDINGS = ("gpkg", "shp", "geojson", "geojsonl", "fgb", "gml", "parquet", "gdb", "topojson")
 
@@ -99,7 +99,8 @@ def without_crs(folder):
 def another_spheroid(folder):
     path = save(rows(), folder / "bad.shp")
     path.with_suffix(".prj").write_text(
-        'GEOGCS["GCS_WGS_1984",DATUM["D_WGS_1984",SPHEROID["WGS_1984",6378388.0,297.0]],PRIMEM["Greenwich",0.0],UNIT["Degree",0.0174532925199433]]')
+        'GEOGCS["GCS_WGS_1984",DATUM["D_WGS_1984",SPHEROID["WGS_1984",6378388.0,297.0]],PRIMEM["Greenwich",0.0],UNIT["Degree",0.0174532925199433]]'
+    )
     return path
 
 
@@ -133,17 +134,28 @@ def a_number_that_is_none(folder):
     path = save([{**each, "rank": 7777} for each in rows()], folder / "bad.shp")
     table = path.with_suffix(".dbf").read_bytes()
     at = table.rindex(b"7777")
-    path.with_suffix(".dbf").write_bytes(table[:at] + b"7-77" + table[at + 4:])
+    path.with_suffix(".dbf").write_bytes(table[:at] + b"7-77" + table[at + 4 :])
     return path
 
 
-@pytest.mark.parametrize(("what", "code", "named", "record"), [
-    (bytes_of_no_text, 1, "pid: record 5: byte 0xFF", "refused"), (a_number_that_is_none, 1, "rank: record 40: '7-77' is", "refused"),
-    (missing, 3, "nowhere.gpkg", "failed"), (a_folder, 3, "bad.gpkg", "failed"), (several_layers, 3, "roads", "failed"),
-    (without_key, 1, "pid", "refused"), (null_key, 1, "schema.key_null", "refused"), (duplicate_key, 1, "p4", "refused"),
-    (without_crs, 1, "crs.crs_missing", "refused"), (another_spheroid, 1, "crs.crs_mismatch", "refused"),
-    (a_text, 3, "bad.xyz", "failed"), (no_rows_of_the_contract, 1, "geometry", "refused"),
-], ids=lambda each: getattr(each, "__name__", None))
+@pytest.mark.parametrize(
+    ("what", "code", "named", "record"),
+    [
+        (bytes_of_no_text, 1, "pid: record 5: byte 0xFF", "refused"),
+        (a_number_that_is_none, 1, "rank: record 40: '7-77' is", "refused"),
+        (missing, 3, "nowhere.gpkg", "failed"),
+        (a_folder, 3, "bad.gpkg", "failed"),
+        (several_layers, 3, "roads", "failed"),
+        (without_key, 1, "pid", "refused"),
+        (null_key, 1, "schema.key_null", "refused"),
+        (duplicate_key, 1, "p4", "refused"),
+        (without_crs, 1, "crs.crs_missing", "refused"),
+        (another_spheroid, 1, "crs.crs_mismatch", "refused"),
+        (a_text, 3, "bad.xyz", "failed"),
+        (no_rows_of_the_contract, 1, "geometry", "refused"),
+    ],
+    ids=lambda each: getattr(each, "__name__", None),
+)
 def test_a_bad_delivery(what, code, named, record, standing, merestone, tmp_path):
     named = named.rpartition(".")[2] if code == 1 else named
     source = what(tmp_path)
@@ -175,9 +187,17 @@ def test_a_missing_grid_is_named_with_what_it_is_good_for(estate, merestone, tmp
 def whole(ending, folder):
     path = folder / f"whole.{ending}"
     if ending == "topojson":
-        shapes = [{"type": "Point", "coordinates": each["geometry"].coords[0],
-                   "properties": {name: value for name, value in each.items() if name != "geometry"}} for each in rows()]
-        path.write_text(json.dumps({"type": "Topology", "objects": {"whole": {"type": "GeometryCollection", "geometries": shapes}}, "arcs": []}))
+        shapes = [
+            {
+                "type": "Point",
+                "coordinates": each["geometry"].coords[0],
+                "properties": {name: value for name, value in each.items() if name != "geometry"},
+            }
+            for each in rows()
+        ]
+        path.write_text(
+            json.dumps({"type": "Topology", "objects": {"whole": {"type": "GeometryCollection", "geometries": shapes}}, "arcs": []})
+        )
         return path
     options = {"driver": "OpenFileGDB", "TARGET_ARCGIS_VERSION": "ARCGIS_PRO_3_2_OR_LATER"} if ending == "gdb" else {}
     return save(rows(), path, **options)
@@ -293,8 +313,11 @@ def one_bit_of_the_footer(path):
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("damage", [cut_in_half, one_bit, one_bit_of_the_footer, Path.unlink, lambda path: path.write_bytes(b"")],
-                         ids=["half", "bit", "footer", "gone", "empty"])
+@pytest.mark.parametrize(
+    "damage",
+    [cut_in_half, one_bit, one_bit_of_the_footer, Path.unlink, lambda path: path.write_bytes(b"")],
+    ids=["half", "bit", "footer", "gone", "empty"],
+)
 @pytest.mark.parametrize("what", ["_current.json", "manifest", "index"])
 def test_a_damaged_state_is_corrupt_and_stays_as_it_is(what, damage, standing, merestone):
     name = {"_current.json": what, "manifest": "_manifests/v000001.json", "index": standing.manifest().changes.path}[what]
@@ -304,7 +327,9 @@ def test_a_damaged_state_is_corrupt_and_stays_as_it_is(what, damage, standing, m
 
 @pytest.mark.parametrize("damage", [cut_in_half, Path.unlink, one_bit, one_bit_of_the_footer], ids=["half", "gone", "bit", "footer"])
 def test_a_damaged_data_file_is_found_where_it_is_read_and_not_carried_on(damage, standing, merestone):
-    touched = next(each for each in standing.manifest().files if "p3" in set(pq.ParquetFile(standing.url / each.path).read()["pid"].to_pylist()))
+    touched = next(
+        each for each in standing.manifest().files if "p3" in set(pq.ParquetFile(standing.url / each.path).read()["pid"].to_pylist())
+    )
     damage(standing.url / touched.path)
     fails(standing, merestone, [standing.file, "--source", standing.second], 6, touched.path)
     assert merestone("verify", standing.file).code == 6
@@ -318,9 +343,16 @@ def half(folder):
 
 
 def test_an_empty_delivery_over_a_filled_dataset_stops_and_can_be_meant(standing, merestone, tmp_path):
-    empty = geoparquet(tmp_path / "empty.parquet", {
-        "pid": pa.array([], pa.string()), "owner": pa.array([], pa.string()), "rank": pa.array([], pa.int64()),
-        "area": pa.array([], pa.decimal128(8, 2)), "geometry": []})
+    empty = geoparquet(
+        tmp_path / "empty.parquet",
+        {
+            "pid": pa.array([], pa.string()),
+            "owner": pa.array([], pa.string()),
+            "rank": pa.array([], pa.int64()),
+            "area": pa.array([], pa.decimal128(8, 2)),
+            "geometry": [],
+        },
+    )
     doc = fails(standing, merestone, [standing.file, "--source", empty], 1, "empty", record="refused")
     assert (doc["refused_by"], doc["findings"][0]["rule"]) == ("guard", "empty")
     done = merestone("publish", standing.file, "--source", empty, "--confirm", doc["confirm"], "--json")
@@ -366,7 +398,10 @@ def test_a_run_id_belongs_to_one_delivery(standing, merestone):
     fails(standing, merestone, [standing.file, "--run-id", "night-2"], 2, "night-2")
     again = merestone("publish", standing.file, "--source", standing.second, "--run-id", "night-2", "--json")
     assert (again.code, again.doc["status"]) == (0, "unchanged")
-    assert [(each["attempt"], each["status"]) for each in standing.records() if each["run_id"] == "night-2"] == [(1, "published"), (2, "unchanged")]
+    assert [(each["attempt"], each["status"]) for each in standing.records() if each["run_id"] == "night-2"] == [
+        (1, "published"),
+        (2, "unchanged"),
+    ]
 
 
 def test_a_run_id_belongs_to_its_delivery_also_when_the_attempt_failed_or_was_refused(standing, merestone, tmp_path, monkeypatch):
@@ -390,7 +425,9 @@ def test_an_attempt_of_a_known_run_that_fails_before_a_row_is_read_is_on_record(
 
 # --- Ctrl-C -----------------------------------------------------------------------------------------------------------------------------
 
-STEPS = [f"{what}.{when}" for what in ("intent", "data", "changes", "lineage", "manifest", "pointer", "record") for when in ("before", "after")]
+STEPS = [
+    f"{what}.{when}" for what in ("intent", "data", "changes", "lineage", "manifest", "pointer", "record") for when in ("before", "after")
+]
 PUBLISHED = STEPS.index("pointer.after")
 ORPHANED = ("manifest.after", "pointer.before")  # a manifest stands there that nobody names: its number is not used again
 
@@ -430,7 +467,8 @@ def test_ctrl_c_at_any_step_tells_which_version_is_current_and_leaves_a_true_rec
     assert not as_json or (ended.doc["status"], ended.doc["error"]["kind"]) == ("error", "interrupted")
     assert standing.version == (2 if done else 1)
     assert {name: standing.everything().get(name) for name in before if not done or name != "_current.json"} == {
-        name: sum_ for name, sum_ in before.items() if not done or name != "_current.json"}
+        name: sum_ for name, sum_ in before.items() if not done or name != "_current.json"
+    }
     assert merestone("verify", standing.file).code == 0
     night_after(standing, merestone, at)
     assert done or [each["error"]["kind"] for each in standing.records() if each["status"] == "failed"] == ["interrupted"]
@@ -508,8 +546,11 @@ def lost_manifest(product):
     return "v000001.json"
 
 
-@pytest.mark.parametrize(("what", "code"), [(misspelt, 2), (broken_contract, 2), (no_contract, 2), (bad_stamp, 2), (torn_pointer, 6),
-                                            (lost_manifest, 6)], ids=lambda each: getattr(each, "__name__", None))
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [(misspelt, 2), (broken_contract, 2), (no_contract, 2), (bad_stamp, 2), (torn_pointer, 6), (lost_manifest, 6)],
+    ids=lambda each: getattr(each, "__name__", None),
+)
 def test_an_attempt_that_cannot_begin_is_on_record(what, code, standing, merestone):
     named = what(standing)
     before = kept(standing)

@@ -119,7 +119,9 @@ def test_a_filtered_feed_tells_what_crosses_its_edge(published, merestone, tmp_p
     assert classes(merestone("changes", published.file, "--polygon", metres, "--keys", "--json")) == {"added": {"p5"}}
     assert classes(merestone("changes", published.file, "--where", "owner = 'b'", "--keys", "--json")) == {"added": {"p3"}}
     assert classes(merestone("changes", published.file, "--where", "owner = 'a' and rank <= 7", "--keys", "--json")) == {
-        "removed": {"p3", "p7"}, "changed": {"p5"}}
+        "removed": {"p3", "p7"},
+        "changed": {"p5"},
+    }
 
 
 def test_a_filtered_feed_is_written_and_drawn(published, merestone, tmp_path):

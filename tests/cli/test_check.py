@@ -13,8 +13,8 @@ import shapely
 
 from estate import geoparquet, save
 from merestone.geometry import kernel
-from merestone.publish.spool import Spool
-from merestone.report.iso19115_lint import read_record
+from merestone.render.iso19115_lint import read_record
+from merestone.scratch.spool import Spool
 from merestone.source.geoparquet import GeoParquetSource
 
 FIELDS = ({"name": "pid", "type": "string", "nullable": False}, {"name": "use", "type": "string"})
@@ -23,8 +23,16 @@ FIELDS = ({"name": "pid", "type": "string", "nullable": False}, {"name": "use", 
 @pytest.fixture
 def plots(estate, tmp_path):
     """Squares under a planar contract: one has another code, two overlap, one is a bow-tie."""
-    made = estate(FIELDS, geometry_type="polygon", key=["pid"], topology_rule_set="planar", crs_epsg=28992, coordinate_precision=0,
-                  contract_version="v1.0.0-crs:EPSG:28992-res:1m", semantics={"use": {"enum": ["a", "b"]}})
+    made = estate(
+        FIELDS,
+        geometry_type="polygon",
+        key=["pid"],
+        topology_rule_set="planar",
+        crs_epsg=28992,
+        coordinate_precision=0,
+        contract_version="v1.0.0-crs:EPSG:28992-res:1m",
+        semantics={"use": {"enum": ["a", "b"]}},
+    )
     made.settings["key"] = "pid"
     x, y = 155_000, 463_000
     rows = [{"pid": f"p{n}", "use": "a", "geometry": shapely.box(x + 10 * n, y, x + 10 * n + 10, y + 10)} for n in range(30)]
@@ -63,8 +71,20 @@ def test_a_layer_of_a_good_delivery_is_empty(plots, merestone, tmp_path):
 
 def test_all_reports_come_of_one_check(plots, merestone, tmp_path):
     files = {name: tmp_path / f"out.{name}" for name in ("html", "xml", "sarif")}
-    ended = merestone("check", plots.bad, "--contract", plots.contract, "--html", files["html"], "--junit", files["xml"], "--sarif", files["sarif"],
-                      "--annotate", "--json")
+    ended = merestone(
+        "check",
+        plots.bad,
+        "--contract",
+        plots.contract,
+        "--html",
+        files["html"],
+        "--junit",
+        files["xml"],
+        "--sarif",
+        files["sarif"],
+        "--annotate",
+        "--json",
+    )
     assert ended.code == 1
     assert "p7" in files["html"].read_text()
     assert read_record(files["xml"].read_bytes(), "test")[0].get("failures") == str(len(ended.doc["findings"]))
@@ -117,13 +137,24 @@ def test_diagnose_stops_at_the_first_fault(plots, merestone):
 @pytest.fixture
 def sighted(estate, tmp_path):
     """Points that were seen on 1 March 2026, under a promise that they are at most a day old."""
-    made = estate(({"name": "pid", "type": "string", "nullable": False}, {"name": "seen", "type": "timestamp"}),
-                  geometry_type="point", key=["pid"], freshness_from="seen", freshness_sla_minutes=1440)
+    made = estate(
+        ({"name": "pid", "type": "string", "nullable": False}, {"name": "seen", "type": "timestamp"}),
+        geometry_type="point",
+        key=["pid"],
+        freshness_from="seen",
+        freshness_sla_minutes=1440,
+    )
     made.settings["key"] = "pid"
 
     def deliver(*seen):
-        path = geoparquet(tmp_path / "seen.parquet", {"pid": pa.array([f"p{n}" for n in range(len(seen))]), "seen": pa.array(seen, pa.timestamp("us", "UTC")),
-                                                      "geometry": [shapely.Point(5, 52 + n / 100) for n in range(len(seen))]})
+        path = geoparquet(
+            tmp_path / "seen.parquet",
+            {
+                "pid": pa.array([f"p{n}" for n in range(len(seen))]),
+                "seen": pa.array(seen, pa.timestamp("us", "UTC")),
+                "geometry": [shapely.Point(5, 52 + n / 100) for n in range(len(seen))],
+            },
+        )
         made.write(path)
         return made.folder / "product.yaml"
 
@@ -136,7 +167,9 @@ SEEN = datetime(2026, 3, 1, 6, tzinfo=UTC)
 @pytest.mark.parametrize(("now", "code"), [("2026-03-02T06:00:00Z", 0), ("2026-03-02T08:00:00+02:00", 0), ("2026-03-02T06:01:00Z", 1)])
 def test_the_age_of_the_data_is_judged_at_the_time_that_is_named(sighted, merestone, now, code):
     ended = merestone("check", sighted(SEEN, None), "--now", now, "--json")
-    found = [(each["surface"], each["field"], each["rule"], each["severity"]) for each in ended.doc["findings"] if each["rule"] == "freshness"]
+    found = [
+        (each["surface"], each["field"], each["rule"], each["severity"]) for each in ended.doc["findings"] if each["rule"] == "freshness"
+    ]
     assert (ended.code, found) == (code, [("service", "seen", "freshness", "error")] * code)
 
 
@@ -144,7 +177,10 @@ def test_data_that_hold_no_time_are_not_taken_for_fresh(sighted, merestone):
     file = sighted(None, None)
     for command in (["check", file, "--now", "2026-03-02T06:00:00Z", "--json"], ["publish", file, "--json"]):
         ended = merestone(*command)
-        assert (ended.code, [each["observed"] for each in ended.doc["findings"] if each["rule"] == "freshness"]) == (1, ["no row holds a time"])
+        assert (ended.code, [each["observed"] for each in ended.doc["findings"] if each["rule"] == "freshness"]) == (
+            1,
+            ["no row holds a time"],
+        )
 
 
 @pytest.mark.parametrize("now", ["yesterday", "2026-03-02T06:00:00", "2026-03-02"])
@@ -171,8 +207,16 @@ def test_a_check_keeps_rows_only_where_they_are_looked_at_again(plots, merestone
 
 def test_a_check_reads_again_for_rows_that_only_the_whole_gives_away(estate, merestone, tmp_path):
     """The first reading finds that some row has its axes swapped, the second which; what both find is told once."""
-    made = estate(FIELDS, geometry_type="point", key=["pid"], crs_epsg=28992, coordinate_precision=0, semantics={"use": {"enum": ["a", "b"]}},
-                  contract_version="v1.0.0-crs:EPSG:28992-res:1m", extent=[100_000, 400_000, 200_000, 500_000])
+    made = estate(
+        FIELDS,
+        geometry_type="point",
+        key=["pid"],
+        crs_epsg=28992,
+        coordinate_precision=0,
+        semantics={"use": {"enum": ["a", "b"]}},
+        contract_version="v1.0.0-crs:EPSG:28992-res:1m",
+        extent=[100_000, 400_000, 200_000, 500_000],
+    )
     rows = [{"pid": f"p{n}", "use": "a", "geometry": shapely.Point(155_000 + n, 463_000)} for n in range(50)]
     rows[7]["geometry"] = shapely.Point(463_000, 155_007)
     rows[9]["use"] = "z"
@@ -189,12 +233,21 @@ def test_a_check_reads_again_for_rows_that_only_the_whole_gives_away(estate, mer
 def test_a_curve_among_other_rows_is_told_whatever_is_made_of_the_places(estate, merestone, tmp_path, beside):
     """GEOS builds no curves; what measures, draws or places the rows must not end over one of them."""
     fields = (*FIELDS, {"name": "area", "type": "number", "unit": "m2", "derived": {"measure": "area"}})
-    made = estate(fields, geometry_type="polygon", key=["pid"], crs_epsg=28992, coordinate_precision=0, contract_version="v1.0.0-crs:EPSG:28992-res:1m")
+    made = estate(
+        fields,
+        geometry_type="polygon",
+        key=["pid"],
+        crs_epsg=28992,
+        coordinate_precision=0,
+        contract_version="v1.0.0-crs:EPSG:28992-res:1m",
+    )
     x, y = 155_000.0, 463_000.0
     ring = struct.pack("<BII6d", 1, 8, 3, x, y, x + 5, y + 5, x, y)
     bow = shapely.Polygon([(x, y), (x + 10, y + 10), (x + 10, y), (x, y + 10)])
     shapes = [shapely.box(x, y, x + 10, y + 10), struct.pack("<BII", 1, 10, 1) + ring, bow, None]
-    delivered = geoparquet(tmp_path / "curve.parquet", {"pid": ["a", "b", "c", "d"], "use": ["a"] * 4, "area": [100.0] * 4, "geometry": shapes}, epsg=28992)
+    delivered = geoparquet(
+        tmp_path / "curve.parquet", {"pid": ["a", "b", "c", "d"], "use": ["a"] * 4, "area": [100.0] * 4, "geometry": shapes}, epsg=28992
+    )
     made.write(delivered)
     contract = made.folder / "product.contract.yaml"
     contract.write_text(json.dumps({**json.loads(contract.read_text()), "key": ["pid"]}))
@@ -210,8 +263,15 @@ def test_a_curve_among_other_rows_is_told_whatever_is_made_of_the_places(estate,
 def test_what_stands_twice_is_counted_to_the_last_row_and_shown_from_the_first(estate, merestone, tmp_path, monkeypatch, command):
     """However many keys and values repeat, over however many batches: a number that is told is the number of rows."""
     monkeypatch.setattr(GeoParquetSource.batches, "__defaults__", (700,))
-    made = estate(({"name": "pid", "type": "string", "nullable": False}, {"name": "lot", "type": "integer", "unique": True},
-                   {"name": "deed", "type": "string", "unique": True}), geometry_type="point", key=["pid"])
+    made = estate(
+        (
+            {"name": "pid", "type": "string", "nullable": False},
+            {"name": "lot", "type": "integer", "unique": True},
+            {"name": "deed", "type": "string", "unique": True},
+        ),
+        geometry_type="point",
+        key=["pid"],
+    )
     size = 6_000
     pids = [f"p{n * 7919 % 3_000:04d}" for n in range(size)]  # each twice, 3,000 rows apart, in no order
     lots = [n if n in (4, 5) else None if n % 3 == 0 else n % 1_500 for n in range(size)]
@@ -220,8 +280,11 @@ def test_what_stands_twice_is_counted_to_the_last_row_and_shown_from_the_first(e
     made.write(delivered)
     contract = made.folder / "product.contract.yaml"
     contract.write_text(json.dumps({**json.loads(contract.read_text()), "key": ["pid"]}))
-    ended = merestone("check", delivered, "--contract", contract, "--json") if command == "check" else merestone(
-        "publish", made.folder / "product.yaml", "--json")
+    ended = (
+        merestone("check", delivered, "--contract", contract, "--json")
+        if command == "check"
+        else merestone("publish", made.folder / "product.yaml", "--json")
+    )
     found = {(each["field"], each["rule"]): each for each in ended.doc["findings"] if each["rule"] in ("key_duplicate", "unique")}
     assert ended.code == 1
     key, lot, deed = found["pid", "key_duplicate"], found["lot", "unique"], found["deed", "unique"]

@@ -90,11 +90,19 @@ def test_a_terminal_gets_a_preview(published):
     assert lines[-1] == f"first 10; all of them: merestone read {published.file} --out FILE"
 
 
-@pytest.mark.parametrize(("arguments", "code", "field"), [
-    (["--bbox", "1,2,3"], 2, "bbox"), (["--bbox", "a,b,c,d"], 2, "--bbox"), (["--bbox", "3,3,1,1"], 2, "bbox"),
-    (["--columns", "nix"], 2, "nix"), (["--out", "out.xyz"], 2, "--out"), (["--out", "nowhere/out.parquet"], 4, "nowhere/out.parquet"),
-    (["--out", "nowhere/out.gpkg"], 4, "nowhere/out.gpkg"), (["--out", "nowhere/out.geojson"], 4, "nowhere/out.geojson"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "code", "field"),
+    [
+        (["--bbox", "1,2,3"], 2, "bbox"),
+        (["--bbox", "a,b,c,d"], 2, "--bbox"),
+        (["--bbox", "3,3,1,1"], 2, "bbox"),
+        (["--columns", "nix"], 2, "nix"),
+        (["--out", "out.xyz"], 2, "--out"),
+        (["--out", "nowhere/out.parquet"], 4, "nowhere/out.parquet"),
+        (["--out", "nowhere/out.gpkg"], 4, "nowhere/out.gpkg"),
+        (["--out", "nowhere/out.geojson"], 4, "nowhere/out.geojson"),
+    ],
+)
 def test_a_read_that_cannot_be_names_the_option(arguments, code, field, published, merestone, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ended = merestone("read", published.file, *arguments, "--json")
@@ -130,8 +138,14 @@ def test_a_name_with_an_at_is_taken_whole_where_it_exists(published, merestone):
 @pytest.mark.parametrize("what", ["nowhere", "empty", "delivery", "contract", "s3", "version"])
 def test_what_is_no_dataset_is_wrong_usage(command, what, published, merestone, tmp_path):
     (tmp_path / "empty").mkdir()
-    name = {"nowhere": tmp_path / "nowhere", "empty": tmp_path / "empty", "delivery": published.first, "contract": published.contract,
-            "s3": "s3://bucket/parcels", "version": f"{published.file}@77"}[what]
+    name = {
+        "nowhere": tmp_path / "nowhere",
+        "empty": tmp_path / "empty",
+        "delivery": published.first,
+        "contract": published.contract,
+        "s3": "s3://bucket/parcels",
+        "version": f"{published.file}@77",
+    }[what]
     ended = merestone(command, name, "--json")
     assert (ended.code, ended.doc["error"]["kind"]) == (2, "usage")
     assert ended.doc["error"]["hint"]
@@ -150,7 +164,8 @@ def test_files_as_a_view_for_duckdb_shows_one_version(published, merestone):
         with duckdb.connect() as database:
             database.execute(sql)
             assert set(database.execute('SELECT pid, owner, "rank" FROM product').fetchall()) == {
-                (row["pid"], row["owner"], row["rank"]) for row in delivered(source).values()}
+                (row["pid"], row["owner"], row["rank"]) for row in delivered(source).values()
+            }
 
 
 def test_files_as_a_vrt_names_every_live_file(published, merestone):
@@ -191,10 +206,16 @@ def test_rollback_brings_the_old_rows_back_under_a_new_version_and_stops_the_sam
     assert merestone("verify", published.file).code == 0
 
 
-@pytest.mark.parametrize(("arguments", "field"), [
-    (["--to", "2", "--reason", "x"], "--to"), (["--to", "9", "--reason", "x"], "9"), (["--to", "1", "--reason", "  "], "--reason"),
-    (["--to", "0", "--reason", "x"], "--to"), (["--to", "one", "--reason", "x"], "--to"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (["--to", "2", "--reason", "x"], "--to"),
+        (["--to", "9", "--reason", "x"], "9"),
+        (["--to", "1", "--reason", "  "], "--reason"),
+        (["--to", "0", "--reason", "x"], "--to"),
+        (["--to", "one", "--reason", "x"], "--to"),
+    ],
+)
 def test_a_rollback_that_cannot_be_leaves_nothing_behind(arguments, field, published, merestone):
     before = published.everything()
     ended = merestone("rollback", published.file, *arguments, "--json")

@@ -62,7 +62,9 @@ def test_the_change_is_written_as_geoparquet_text_and_page(pair, merestone, tmp_
 
 def test_without_a_change_the_files_are_empty(pair, merestone, tmp_path):
     out, page = tmp_path / "d.parquet", tmp_path / "d.html"
-    assert merestone("diff", pair[0], pair[0], "--out", out, "--html", page).out.startswith(f"{pair[0]} to {pair[0]}: no change, 40 unchanged")
+    assert merestone("diff", pair[0], pair[0], "--out", out, "--html", page).out.startswith(
+        f"{pair[0]} to {pair[0]}: no change, 40 unchanged"
+    )
     assert len(gpd.read_parquet(out)) == 0
     assert page.exists()
 

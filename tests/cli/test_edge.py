@@ -73,12 +73,15 @@ def test_an_interrupt_ends_as_shells_expect_and_says_that_nothing_was_published(
     assert json.loads(out)["error"]["kind"] == "interrupted"
 
 
-@pytest.mark.parametrize(("versions", "said"), [
-    ([2, 2], "interrupted; v2 stays current; nothing published"),
-    ([None, None], "interrupted; nothing published"),
-    ([2, 3], "interrupted, but v3 became current before that"),
-    ([2, CorruptError("unreadable")], "interrupted; run `merestone status` to see which version is current"),
-])
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ([2, 2], "interrupted; v2 stays current; nothing published"),
+        ([None, None], "interrupted; nothing published"),
+        ([2, 3], "interrupted, but v3 became current before that"),
+        ([2, CorruptError("unreadable")], "interrupted; run `merestone status` to see which version is current"),
+    ],
+)
 def test_an_interrupted_commit_says_which_version_is_current(versions, said, capsys):
     before, after = versions
 

@@ -4,7 +4,7 @@ import pytest
 
 from cli.products import rows
 from estate import save
-from merestone.lineage.schema import schema_text
+from merestone.lineage.event.schema import schema_text
 
 
 def test_summary_gives_the_verdict_of_the_run_behind_a_version(published, merestone):
@@ -66,11 +66,18 @@ def test_a_feature_that_nobody_knows_is_wrong_usage(feature, published, mereston
     assert (ended.code, ended.doc["error"]["kind"]) == (2, "usage")
 
 
-@pytest.mark.parametrize(("key", "fields", "good", "bad"), [
-    ("nr", [{"name": "nr", "type": "integer", "nullable": False}], ["7", "-3"], ["x", "7.5", "007x"]),
-    (["pid", "nr"], [{"name": "pid", "type": "string", "nullable": False}, {"name": "nr", "type": "integer", "nullable": False}],
-     ['["a,\\"b",7]'], ["a", '["a"]', '["a","x"]', "{}", "["]),
-])
+@pytest.mark.parametrize(
+    ("key", "fields", "good", "bad"),
+    [
+        ("nr", [{"name": "nr", "type": "integer", "nullable": False}], ["7", "-3"], ["x", "7.5", "007x"]),
+        (
+            ["pid", "nr"],
+            [{"name": "pid", "type": "string", "nullable": False}, {"name": "nr", "type": "integer", "nullable": False}],
+            ['["a,\\"b",7]'],
+            ["a", '["a"]', '["a","x"]', "{}", "["],
+        ),
+    ],
+)
 def test_keys_of_other_types_are_written_as_messages_write_them(key, fields, good, bad, estate, merestone, tmp_path):
     product = estate(fields, key=key)
     shape = rows(1)[0]["geometry"]

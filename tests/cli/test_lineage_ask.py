@@ -8,7 +8,7 @@ import pytest
 
 from cli.products import rows
 from estate import save
-from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
+from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 
 
 @pytest.fixture
@@ -24,7 +24,11 @@ def refused(published, merestone, tmp_path):
 
 def test_history_tells_every_run_that_met_a_feature(published, merestone, refused):
     doc = merestone("lineage", "history", published.file, "p3", "--json").doc
-    assert list(dict.fromkeys(each["run_id"] for each in doc["events"])) == [published.manifest(1).run_id, published.manifest(2).run_id, refused]
+    assert list(dict.fromkeys(each["run_id"] for each in doc["events"])) == [
+        published.manifest(1).run_id,
+        published.manifest(2).run_id,
+        refused,
+    ]
     assert doc["events"][-1]["outcome"] == "REJECT"
     said = merestone("lineage", "history", published.file, "p3").out
     assert "which made v2" in said
@@ -60,7 +64,10 @@ def test_rejects_tell_features_and_reasons(published, merestone, refused):
 def test_runs_are_listed_newest_first(published, merestone, refused):
     doc = merestone("lineage", "runs", published.file, "--json").doc
     assert [(each["run_id"], each["version"]) for each in doc["runs"]] == [
-        (refused, None), (published.manifest(2).run_id, 2), (published.manifest(1).run_id, 1)]
+        (refused, None),
+        (published.manifest(2).run_id, 2),
+        (published.manifest(1).run_id, 1),
+    ]
     assert refused in merestone("lineage", "runs", published.file).out
 
 
@@ -72,7 +79,18 @@ def test_query_meets_all_conditions(published, merestone):
 
 
 def test_the_scorecard_gates_by_exit_code(published, merestone, refused, tmp_path):
-    ended = merestone("lineage", "scorecard", published.file, "--max-rejected", "0", "--html", tmp_path / "s.html", "--junit", tmp_path / "s.xml", "--json")
+    ended = merestone(
+        "lineage",
+        "scorecard",
+        published.file,
+        "--max-rejected",
+        "0",
+        "--html",
+        tmp_path / "s.html",
+        "--junit",
+        tmp_path / "s.xml",
+        "--json",
+    )
     assert ended.code == 1
     assert [each["run_id"] for each in ended.doc["runs"] if each["breaches"]] == [refused]
     assert "<svg" in (tmp_path / "s.html").read_text()
@@ -86,7 +104,11 @@ def test_the_scorecard_gates_by_exit_code(published, merestone, refused, tmp_pat
 def test_scorecard_and_summary_and_iso_record_agree(published, merestone):
     card = merestone("lineage", "scorecard", published.file, "--last", "1", "--json").doc["runs"][0]
     summary = merestone("lineage", "summary", published.file, "--json").doc
-    assert (card["events"], card["features"], card["rejected"]) == (summary["total_events"], summary["features"], summary["features_rejected"])
+    assert (card["events"], card["features"], card["rejected"]) == (
+        summary["total_events"],
+        summary["features"],
+        summary["features_rejected"],
+    )
     record = merestone("lineage", "iso19115", published.file).out
     assert f"{card['features']} features met: {card['passed']} passed, {card['warned']} warned, {card['rejected']} rejected" in record
 
@@ -96,4 +118,5 @@ def test_lineage_is_complete_and_what_is_missing_fails(published, merestone):
     assert (doc["status"], doc["features"], doc["gaps"]) == ("pass", 40, [])
     assert merestone("lineage", "check-complete", f"{published.file}@1").code == 0
     assert merestone("lineage", "check-complete", published.file, "--run", published.manifest(1).run_id, "--json").doc["runs"] == [
-        published.manifest(1).run_id]
+        published.manifest(1).run_id
+    ]

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from merestone.report.iso19115_lint import lint, read_record
+from merestone.render.iso19115_lint import lint, read_record
 
 
 @pytest.mark.parametrize("encoding", ["gmd", "mdb"])
@@ -36,8 +36,10 @@ def test_the_record_of_a_run(published, merestone):
 
 def test_x02_lineage_goes_into_a_plain_record_and_hostile_ones_are_refused(published, merestone, tmp_path):
     record = tmp_path / "plain.xml"
-    plain = ('<gmd:MD_Metadata xmlns:gmd="http://www.isotc211.org/2005/gmd" xmlns:gco="http://www.isotc211.org/2005/gco"><gmd:fileIdentifier>'
-             "<gco:CharacterString>id-1</gco:CharacterString></gmd:fileIdentifier></gmd:MD_Metadata>")
+    plain = (
+        '<gmd:MD_Metadata xmlns:gmd="http://www.isotc211.org/2005/gmd" xmlns:gco="http://www.isotc211.org/2005/gco"><gmd:fileIdentifier>'
+        "<gco:CharacterString>id-1</gco:CharacterString></gmd:fileIdentifier></gmd:MD_Metadata>"
+    )
     record.write_text(plain)
     said = merestone("lineage", "iso19115", published.file, "--extend", record).out
     assert "id-1" in said

@@ -4,8 +4,17 @@ import json
 import shlex
 from datetime import UTC, datetime
 
-EVENT = {"run_id": "f1", "sequence": 1, "event_time_utc": "2024-05-01T10:00:00Z", "stage": "validate", "event_type": "VALIDATE", "feature_id": "p1",
-         "source_crs": "EPSG:25832", "target_crs": "EPSG:25832", "outcome": "PASS"}
+EVENT = {
+    "run_id": "f1",
+    "sequence": 1,
+    "event_time_utc": "2024-05-01T10:00:00Z",
+    "stage": "validate",
+    "event_type": "VALIDATE",
+    "feature_id": "p1",
+    "source_crs": "EPSG:25832",
+    "target_crs": "EPSG:25832",
+    "outcome": "PASS",
+}
 
 
 def test_events_of_another_tool_come_into_the_store_of_a_dataset(published, merestone, tmp_path):
@@ -57,7 +66,11 @@ def test_nobody_tells_again_what_a_published_run_told(published, merestone, tmp_
     run = published.manifest(2).run_id
     before = merestone("lineage", "summary", published.file, "--json").doc
     file = tmp_path / "events.ndjson"
-    file.write_text("".join(json.dumps({**EVENT, "run_id": run, "sequence": 1 << 60, "stage": stage}) + "\n" for stage in ("validate", "publish", "ocr")))
+    file.write_text(
+        "".join(
+            json.dumps({**EVENT, "run_id": run, "sequence": 1 << 60, "stage": stage}) + "\n" for stage in ("validate", "publish", "ocr")
+        )
+    )
     doc = merestone("lineage", "ingest", published.file, file, "--plan", "ocr", "--json").doc
     assert (doc["events"], doc["quarantined"]) == (1, 2)
     after = merestone("lineage", "summary", published.file, "--json").doc
@@ -68,7 +81,7 @@ def test_nobody_tells_again_what_a_published_run_told(published, merestone, tmp_
 def test_lineage_expires_after_a_dry_run_and_a_hold_stops_it(published, merestone, monkeypatch):
     terms = ("--window", "P1Y", "--basis", "the Act's year")
     assert "nothing expires" in merestone("lineage", "retain", published.file, *terms).out
-    monkeypatch.setattr("merestone.run.environment.now", lambda: datetime(2100, 1, 1, tzinfo=UTC))
+    monkeypatch.setattr("merestone.line.environment.now", lambda: datetime(2100, 1, 1, tzinfo=UTC))
     placed = merestone("lineage", "retain", published.file, "--hold", "all", "--reason", "case 7").out
     number = placed.split()[1]
     assert f"kept by hold {number}" in merestone("lineage", "retain", published.file, *terms).out

@@ -50,9 +50,21 @@ FIXED = {
     "lineage prov": {"--json"},
 }
 LATER_NAMES = {
-    "reclaim", "drift", "resort", "export", "audit", "serve", "contract export", "contract docs",
+    "reclaim",
+    "drift",
+    "resort",
+    "export",
+    "audit",
+    "serve",
+    "contract export",
+    "contract docs",
     "contract diff",
-    "contract import", "contract publish", "contract list", "contract pin", "contract notices", "contract deprecate",
+    "contract import",
+    "contract publish",
+    "contract list",
+    "contract pin",
+    "contract notices",
+    "contract deprecate",
 }
 
 
@@ -81,7 +93,7 @@ def test_the_help_of_each_command_shows_a_call_that_it_takes(name, merestone):
     words = shlex.split(EXAMPLES[name].partition(" > ")[0])
     assert words[: 1 + len(name.split())] == ["merestone", *name.split()]
     command = find(name)
-    with command.make_context(name, words[1 + len(name.split()):]) as context:
+    with command.make_context(name, words[1 + len(name.split()) :]) as context:
         assert context.params
 
 

@@ -15,11 +15,13 @@ import pytest
 from cli.products import rows
 from estate import save
 from merestone.dataset.record import read_records
+from merestone.line import environment
 from merestone.publish.records import intents
-from merestone.run import environment
 
 COMMAND = [sys.executable, "-m", "merestone.cli.main", "publish"]
-STEPS = [f"{what}.{when}" for what in ("intent", "data", "changes", "lineage", "manifest", "pointer", "record") for when in ("before", "after")]
+STEPS = [
+    f"{what}.{when}" for what in ("intent", "data", "changes", "lineage", "manifest", "pointer", "record") for when in ("before", "after")
+]
 DAC_OVERRIDE, DAC_READ_SEARCH, CAPBSET_DROP = 1, 2, 24
 
 
@@ -126,7 +128,9 @@ def hold_where_it_has_begun(product, process):
 
 def test_of_two_publishers_one_wins_and_the_other_loses_nothing(standing, merestone, tmp_path):
     conflicts = 0
-    for night in range(8):  # twice as the system lets them run, in either order; then the first is held where it has begun until the other is done
+    for night in range(
+        8
+    ):  # twice as the system lets them run, in either order; then the first is held where it has begun until the other is done
         mine = save(rows(p3={"owner": f"b{night}"}), tmp_path / f"mine{night}.gpkg")
         theirs = save(rows(p4={"owner": f"c{night}"}), tmp_path / f"theirs{night}.gpkg")
         before = standing.version
@@ -170,6 +174,7 @@ def test_a_publisher_that_comes_second_is_told_who_won(standing, merestone, monk
             if name == "pointer.before":
                 monkeypatch.setattr(environment, "fault_step", real)
                 assert call(standing.file, "--source", third).returncode == 0
+
         return step
 
     monkeypatch.setattr(environment, "fault_step", overtaken)
@@ -234,6 +239,7 @@ def test_a_destination_that_is_a_file(product):
 def limited(size):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
     return limit
 
 
@@ -320,6 +326,7 @@ def test_a_full_scratch_disk(free, standing, merestone, tmp_path):
 
 def test_status_and_log_tell_what_became_of_each_run(standing, merestone, tmp_path):
     """One night of every kind; each stands in the status with its reason until a good one comes, and only versions stand in the log."""
+
     def since():
         told = merestone("status", standing.file, "--json").doc
         said = merestone("status", standing.file).out

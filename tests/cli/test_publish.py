@@ -11,7 +11,7 @@ from shapely import Point
 
 from cli.products import rows
 from estate import save
-from merestone.run import line as the_line
+from merestone.line import publish as the_line
 
 
 def test_two_nights(product, merestone):
@@ -199,16 +199,27 @@ def file_as_destination(product):
 
 
 DELIVERIES = [
-    (null_key, 1, "schema.key_null"), (duplicate_key, 1, "schema.key_duplicate"), (without_key, 1, "schema.missing"),
-    (without_crs, 1, "crs.crs_missing"), (metres_as_degrees, 1, "crs.units"),
-    (missing, 3, "nowhere.gpkg"), (truncated, 3, "bad.gpkg"), (no_data, 3, "bad.gpkg"),
+    (null_key, 1, "schema.key_null"),
+    (duplicate_key, 1, "schema.key_duplicate"),
+    (without_key, 1, "schema.missing"),
+    (without_crs, 1, "crs.crs_missing"),
+    (metres_as_degrees, 1, "crs.units"),
+    (missing, 3, "nowhere.gpkg"),
+    (truncated, 3, "bad.gpkg"),
+    (no_data, 3, "bad.gpkg"),
 ]
 SETTINGS = [
     (wrong_layer, 3, "roads"),
-    (broken_yaml, 2, "product.yaml"), (unknown_key, 2, "partion"), (not_yet, 2, "not in this version"),
+    (broken_yaml, 2, "product.yaml"),
+    (unknown_key, 2, "partion"),
+    (not_yet, 2, "not in this version"),
     (no_contract, 2, "product.contract.yaml"),
-    (broken_contract, 2, "crs_epsg"), (a_contract, 2, "is a contract"), (a_folder, 2, "product.yaml"), (no_publication, 2, "product.yaml"),
-    (key_not_in_contract, 1, "parcel_id"), (file_as_destination, 4, "taken"),
+    (broken_contract, 2, "crs_epsg"),
+    (a_contract, 2, "is a contract"),
+    (a_folder, 2, "product.yaml"),
+    (no_publication, 2, "product.yaml"),
+    (key_not_in_contract, 1, "parcel_id"),
+    (file_as_destination, 4, "taken"),
 ]
 
 

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from merestone.contract.body import body, canonical_json, digest, from_body
-from merestone.contract.document import Contract
+from merestone.contract.contract import Contract
 from merestone.contract.parse import parse
 from merestone.errors import CorruptError
 

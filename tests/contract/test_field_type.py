@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merestone.contract.document import FieldType
+from merestone.contract.contract import FieldType
 from merestone.contract.field_type import SCALARS, parse_type, type_pattern
 
 PATTERN = re.compile(f"^(?:{type_pattern()})$")

@@ -6,10 +6,10 @@ import copy
 
 import pytest
 
-from merestone.contract.document import Contract
+from merestone.contract.contract import Contract
 from merestone.contract.lint import RULES, largest_ordinate, lint, metres_per_unit
 from merestone.contract.parse import parse
-from merestone.contract.yaml_reader import read_yaml
+from merestone.document.yaml_reader import read_yaml
 
 
 def remarks(tree, level):
@@ -44,11 +44,20 @@ ERRORS = [
     ({"geometry_type": "linestring", "topology_rule_set": "3d_solid"}, "topology_rule_set", "it judges polygon and multipolygon"),
     ({"topology_rule_set": "3d_solid"}, "topology_rule_set", "the contract has none"),
     (
-        {"topology_rule_set": "planar", "geometry": {"edges": "spherical"}, "crs_epsg": 4326,
-         "contract_version": "v1.0.0-crs:EPSG:4326-res:1m"},
-        "topology_rule_set", "great circles",
+        {
+            "topology_rule_set": "planar",
+            "geometry": {"edges": "spherical"},
+            "crs_epsg": 4326,
+            "contract_version": "v1.0.0-crs:EPSG:4326-res:1m",
+        },
+        "topology_rule_set",
+        "great circles",
     ),
-    ({"topology_rule_set": "planar", "topology_parameters": {"dangle_length": 1}}, "topology_parameters.dangle_length", "says nothing about planar"),
+    (
+        {"topology_rule_set": "planar", "topology_parameters": {"dangle_length": 1}},
+        "topology_parameters.dangle_length",
+        "says nothing about planar",
+    ),
 ]
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from merestone.contract.contract import Contract
 from merestone.contract.definition import CONTRACT, DERIVED, FIELD, GEOMETRY, SEMANTICS
-from merestone.contract.document import Contract
-from merestone.contract.forms import Group, Problem
 from merestone.contract.parse import parse
 from merestone.contract.schema import json_schema
-from merestone.contract.yaml_reader import read_yaml
+from merestone.document.forms import Group, Problem
+from merestone.document.yaml_reader import read_yaml
 
 D04 = Path(__file__).parent.parent / "cases" / "D04"
 SCHEMA = jsonschema.Draft202012Validator(json_schema())

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from contracts import contract
-from merestone.contract.document import Field, FieldType, GeometryClause, Semantics
+from merestone.contract.contract import Field, FieldType, GeometryClause, Semantics
 from merestone.contract.succession import breaks
 
 PID, NAME = Field("pid", FieldType("string"), nullable=False), Field("name", FieldType("string"))

@@ -17,7 +17,7 @@ from shapely import Point, from_wkb, to_wkb
 
 from contracts import contract
 from merestone.contract.body import body
-from merestone.contract.document import Field, FieldType
+from merestone.contract.contract import Field, FieldType
 from merestone.dataset.current import current
 from merestone.dataset.known import CHANGES_SCHEMA, Sum, halves
 from merestone.dataset.manifest import IndexRef, Manifest
@@ -27,7 +27,9 @@ from merestone.publish.commit import begin
 from merestone.publish.files import layout_of, write_partition, write_table
 
 FIELDS = (
-    Field("pid", FieldType("string"), nullable=False), Field("name", FieldType("string")), Field("rank", FieldType("integer")),
+    Field("pid", FieldType("string"), nullable=False),
+    Field("name", FieldType("string")),
+    Field("rank", FieldType("integer")),
 )
 CONTRACT = contract(schema_fields=FIELDS, crs_epsg=28992)
 Row = tuple[str | None, int | None, Any, str]  # name, rank, geometry (shapely or None), partition
@@ -83,11 +85,21 @@ class Miniature:
         stem = f"{run_id}-{nonce}"
         log = self.log(before, state, noise)
         changes = write_table(self.store, f"_changes/{stem}.parquet", log)
-        touched = {name for column in ("partition", "old_partition") for name, kind in zip(log.column(column).to_pylist(),
-                   log.column("class").to_pylist(), strict=True) if name is not None and kind not in ("refreshed", "suppressed", "held")}
+        touched = {
+            name
+            for column in ("partition", "old_partition")
+            for name, kind in zip(log.column(column).to_pylist(), log.column("class").to_pylist(), strict=True)
+            if name is not None and kind not in ("refreshed", "suppressed", "held")
+        }
         carried = [file for file in head.manifest.files if file.partition not in touched] if head else []
-        layout = layout_of(self.contract, (), bounds=(0.0, 0.0, 1000.0, 1000.0), epoch=None, target_rows=self.target_rows,
-                           row_group_rows=self.row_group_rows)
+        layout = layout_of(
+            self.contract,
+            (),
+            bounds=(0.0, 0.0, 1000.0, 1000.0),
+            epoch=None,
+            target_rows=self.target_rows,
+            row_group_rows=self.row_group_rows,
+        )
 
         def build(version):
             written = []
@@ -101,19 +113,48 @@ class Miniature:
             present = sum(count for name, count in counts.items() if name != "removed")
             index = head.manifest.index if head else IndexRef(None, None, ())
             return Manifest(
-                version=version, parent=head.manifest.version if head else None, parent_sha256=head.sha256 if head else None, run_id=run_id,
-                attempt=attempt.number, time_utc=self.time(), name="parcels", contract_version=str(self.contract.contract_version),
-                contract_sha256="0" * 64, contract=body(self.contract), key={"columns": ["pid"], "types": ["string"], "derive": None},
-                domain={"layout": 1}, processing={}, partitioning={"by": "column", "column": "district"}, features=len(state),
+                version=version,
+                parent=head.manifest.version if head else None,
+                parent_sha256=head.sha256 if head else None,
+                run_id=run_id,
+                attempt=attempt.number,
+                time_utc=self.time(),
+                name="parcels",
+                contract_version=str(self.contract.contract_version),
+                contract_sha256="0" * 64,
+                contract=body(self.contract),
+                key={"columns": ["pid"], "types": ["string"], "derive": None},
+                domain={"layout": 1},
+                processing={},
+                partitioning={"by": "column", "column": "district"},
+                features=len(state),
                 counts={"delivered": len(state), "unchanged": len(state) - present, "rejected": 0, **counts},
-                files=tuple(sorted([*carried, *written], key=lambda file: file.path)), changes=changes,
-                index=IndexRef(index.checkpoint, index.checkpoint_version, (*index.log, (version, changes))), findings=None, lineage=None,
-                delivery={"rows": len(state), "set_digest": delivery or f"delivery-{stem}"}, set_digest=set_digest(state),
-                files_written=len(written), files_carried=len(carried), withdrawn=head.manifest.withdrawn if head else ())
+                files=tuple(sorted([*carried, *written], key=lambda file: file.path)),
+                changes=changes,
+                index=IndexRef(index.checkpoint, index.checkpoint_version, (*index.log, (version, changes))),
+                findings=None,
+                lineage=None,
+                delivery={"rows": len(state), "set_digest": delivery or f"delivery-{stem}"},
+                set_digest=set_digest(state),
+                files_written=len(written),
+                files_carried=len(carried),
+                withdrawn=head.manifest.withdrawn if head else (),
+            )
 
         done = attempt.commit(build, head)
-        attempt.finish(RunRecord(run_id, attempt.number, "published", "parcels", self.time(), self.time(), version=done.manifest.version,
-                                 parent_version=head.manifest.version if head else None, counts=done.manifest.counts))
+        attempt.finish(
+            RunRecord(
+                run_id,
+                attempt.number,
+                "published",
+                "parcels",
+                self.time(),
+                self.time(),
+                version=done.manifest.version,
+                parent_version=head.manifest.version if head else None,
+                counts=done.manifest.counts,
+            )
+        )
         self.states[done.manifest.version] = dict(state)
         return done.manifest
 
@@ -124,24 +165,49 @@ class Miniature:
             if new is not None and (pid in noise or pid not in self.sources or old is None or digest_of(old) != digest_of(new)):
                 self.sources[pid] = blake2b(f"{pid}{self.clock}".encode(), digest_size=16).digest()
             one, two = old and digest_of(old), new and digest_of(new)
-            kind = ("added" if old is None else "removed" if new is None else "changed" if one != two else "moved" if old[3] != new[3]
-                    else "refreshed" if pid in noise else None)
+            kind = (
+                "added"
+                if old is None
+                else "removed"
+                if new is None
+                else "changed"
+                if one != two
+                else "moved"
+                if old[3] != new[3]
+                else "refreshed"
+                if pid in noise
+                else None
+            )
             if kind is None:
                 continue
             within = kind == "changed"
             fields = [name for n, name in enumerate(("name", "rank")) if within and old[n] != new[n]]
             geometry = within and old[2] != new[2]
-            lines.append({
-                "key": key_bytes(pid), "class": kind, "reversed": False, "rekeyed": False, "attributes": bool(fields), "geometry": geometry,
-                "geometry_change": old[2].distance(new[2]) if geometry and old[2] and new[2] else None, "fields": fields or None,
-                "digest": two, "source_digest": self.sources[pid] if new else None, "old_digest": one,
-                "partition": new and new[3], "old_partition": old and old[3]})
+            lines.append(
+                {
+                    "key": key_bytes(pid),
+                    "class": kind,
+                    "reversed": False,
+                    "rekeyed": False,
+                    "attributes": bool(fields),
+                    "geometry": geometry,
+                    "geometry_change": old[2].distance(new[2]) if geometry and old[2] and new[2] else None,
+                    "fields": fields or None,
+                    "digest": two,
+                    "source_digest": self.sources[pid] if new else None,
+                    "old_digest": one,
+                    "partition": new and new[3],
+                    "old_partition": old and old[3],
+                }
+            )
         plain = pa.Table.from_pylist(lines, schema=pa.schema([(each.name, plain_type(each.type)) for each in CHANGES_SCHEMA]))
         return plain.cast(CHANGES_SCHEMA)
 
     def table(self, rows, layout):
         known = {
-            "pid": list(rows), "name": [each[0] for each in rows.values()], "rank": [each[1] for each in rows.values()],
+            "pid": list(rows),
+            "name": [each[0] for each in rows.values()],
+            "rank": [each[1] for each in rows.values()],
             layout.geometry: [None if each[2] is None else to_wkb(each[2], byte_order=1, flavor="iso") for each in rows.values()],
         }
         return pa.table({each.name: pa.array(known.get(each.name, [None] * len(rows)), each.type) for each in layout.row_schema})

@@ -13,8 +13,13 @@ from merestone.errors import CorruptError, UsageError
 from merestone.storage.local import LocalStore
 from stores import MemoryStore
 
-ROWS = st.builds(row, name=st.sampled_from("ab"), rank=st.sampled_from([1, None]), at=st.sampled_from([(0, 0), (3, 4), None]),
-                 partition=st.sampled_from(["district=D1", "district=D2"]))
+ROWS = st.builds(
+    row,
+    name=st.sampled_from("ab"),
+    rank=st.sampled_from([1, None]),
+    at=st.sampled_from([(0, 0), (3, 4), None]),
+    partition=st.sampled_from(["district=D1", "district=D2"]),
+)
 STATES = st.dictionaries(st.sampled_from(["p1", "p2", "p3", "é"]), ROWS)
 
 
@@ -23,8 +28,17 @@ def expected(before, after):
     out = {}
     for pid in {*before, *after}:
         old, new = before.get(pid), after.get(pid)
-        kind = ("added" if old is None else "removed" if new is None else "changed" if digest_of(old) != digest_of(new)
-                else "moved" if old[3] != new[3] else None)
+        kind = (
+            "added"
+            if old is None
+            else "removed"
+            if new is None
+            else "changed"
+            if digest_of(old) != digest_of(new)
+            else "moved"
+            if old[3] != new[3]
+            else None
+        )
         if kind:
             out[key_bytes(pid)] = (kind, new and digest_of(new), old and digest_of(old), new and new[3], old and old[3])
     return out
@@ -87,8 +101,9 @@ def test_added_and_removed_is_nothing_and_removed_and_added_is_by_digest(mini):
     assert between(mini, 1, 3) == []
     (changed,) = between(mini, 1, 5)
     assert changed["class"] == "changed"
-    assert (changed["attributes"], changed["geometry"], changed["fields"], changed["geometry_change"]) == (True, True, None, None), \
+    assert (changed["attributes"], changed["geometry"], changed["fields"], changed["geometry_change"]) == (True, True, None, None), (
         "what differs was never compared: either may"
+    )
 
 
 def test_what_changed_on_the_way_is_gathered(mini):
@@ -166,11 +181,22 @@ def step(*lines):
     """A change log: (key, class, digest, old_digest, partition, old_partition, labels)."""
     rows = []
     for key, kind, new, old, *labels in lines:
-        rows.append({
-            "key": key.encode(), "class": kind, "reversed": "reversed" in labels, "rekeyed": "rekeyed" in labels,
-            "attributes": "attributes" in labels, "geometry": "geometry" in labels or "reversed" in labels, "geometry_change": None,
-            "fields": None, "digest": new and new.encode() * 16, "old_digest": old and old.encode() * 16,
-            "partition": new and "P", "old_partition": old and "P"})
+        rows.append(
+            {
+                "key": key.encode(),
+                "class": kind,
+                "reversed": "reversed" in labels,
+                "rekeyed": "rekeyed" in labels,
+                "attributes": "attributes" in labels,
+                "geometry": "geometry" in labels or "reversed" in labels,
+                "geometry_change": None,
+                "fields": None,
+                "digest": new and new.encode() * 16,
+                "old_digest": old and old.encode() * 16,
+                "partition": new and "P",
+                "old_partition": old and "P",
+            }
+        )
     return pa.Table.from_pylist(rows, FEED_SCHEMA)
 
 
@@ -184,7 +210,10 @@ def test_labels_fold():
 
     out, back = step(("a", "removed", None, "1", "rekeyed"), ("b", "added", "1", None, "rekeyed")), step(("c", "added", "9", None))
     assert fold([out, back]).select(["key", "rekeyed"]).to_pylist() == [
-        {"key": b"a", "rekeyed": True}, {"key": b"b", "rekeyed": True}, {"key": b"c", "rekeyed": False}]
+        {"key": b"a", "rekeyed": True},
+        {"key": b"b", "rekeyed": True},
+        {"key": b"c", "rekeyed": False},
+    ]
     edited = step(("b", "changed", "2", "1", "attributes"))
     assert fold([out, edited]).column("rekeyed").to_pylist() == [False, False], "no longer the same content"
     late = fold([step(("a", "removed", None, "1")), step(("b", "added", "1", None))])

@@ -17,8 +17,13 @@ from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
 from stores import MemoryStore
 
-ROWS = st.builds(row, name=st.sampled_from(["a", "b", None]), rank=st.sampled_from([1, 5, None]), at=st.sampled_from([(0, 0), (3, 4), None]),
-                 partition=st.sampled_from(["district=D1", "district=D2"]))
+ROWS = st.builds(
+    row,
+    name=st.sampled_from(["a", "b", None]),
+    rank=st.sampled_from([1, 5, None]),
+    at=st.sampled_from([(0, 0), (3, 4), None]),
+    partition=st.sampled_from(["district=D1", "district=D2"]),
+)
 STATES = st.dictionaries(st.sampled_from(["p1", "p2", "p3", "p4", "é"]), ROWS)
 # The filter, and the same said in Python of (name, rank, geometry, partition).
 FILTERS = {
@@ -26,8 +31,10 @@ FILTERS = {
     "area": (Filter(area=box(2, 2, 5, 5)), lambda r: r[2] is not None and r[2].within(box(2, 2, 5, 5))),
     "where": (Filter(where=parse_where("name = 'a' and rank >= 2")), lambda r: r[0] == "a" and r[1] is not None and r[1] >= 2),
     "null": (Filter(where=parse_where("rank is null")), lambda r: r[1] is None),
-    "all": (Filter(bbox=(-1, -1, 9, 9), area=box(-1, -1, 1, 1), where=parse_where("name is not null")),
-            lambda r: r[2] is not None and r[2].x < 1 and r[0] is not None),
+    "all": (
+        Filter(bbox=(-1, -1, 9, 9), area=box(-1, -1, 1, 1), where=parse_where("name is not null")),
+        lambda r: r[2] is not None and r[2].x < 1 and r[0] is not None,
+    ),
     "nothing": (Filter(where=parse_where("name = 'nobody'")), lambda _: False),
 }
 
@@ -37,8 +44,17 @@ def difference(before, after):
     out = {}
     for pid in {*before, *after}:
         old, new = before.get(pid), after.get(pid)
-        kind = ("added" if old is None else "removed" if new is None else "changed" if digest_of(old) != digest_of(new)
-                else "moved" if old[3] != new[3] else None)
+        kind = (
+            "added"
+            if old is None
+            else "removed"
+            if new is None
+            else "changed"
+            if digest_of(old) != digest_of(new)
+            else "moved"
+            if old[3] != new[3]
+            else None
+        )
         if kind:
             out[key_bytes(pid)] = (kind, new and digest_of(new), old and digest_of(old), new and new[3], old and old[3])
     return out
@@ -54,7 +70,9 @@ def test_a_filtered_feed_is_the_difference_of_the_filtered_versions(states, name
     start = data.draw(st.integers(0, len(states)))
     end = data.draw(st.integers(max(start, 1), len(states)))
     found = filtered(changes(Dataset(mini.store), start, end, with_rows=True), wanted, "geometry")
-    before, after = ({pid: each for pid, each in state.items() if meant(each)} for state in ({} if start == 0 else states[start - 1], states[end - 1]))
+    before, after = (
+        {pid: each for pid, each in state.items() if meant(each)} for state in ({} if start == 0 else states[start - 1], states[end - 1])
+    )
     columns = [found.table.column(each).to_pylist() for each in ("key", "class", "digest", "old_digest", "partition", "old_partition")]
     assert {each[0]: tuple(each[1:]) for each in zip(*columns, strict=True)} == difference(before, after)
 
@@ -82,12 +100,20 @@ def test_who_leaves_the_filter_and_who_comes_in_are_told_so():
     assert [each["rekeyed"] for each in found.to_pylist()] == [True, True, False]
 
 
-TABLE = pa.table({
-    "name": ["a", "Müller's", None], "n": pa.array([1, 2**60 + 1, None]), "x": [0.5, 2.0, None], "d": pa.array([Decimal("1.10"), Decimal(-2), None]),
-    "on": pa.array([date(2026, 3, 1), date(2026, 3, 2), None]), "at": pa.array([datetime(2026, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC), None]),
-    "t": pa.array([time(9), time(17), None]), "yes": [True, False, None], 'a "b" and c': ["1", "2", None],
-    "geometry": pa.array([to_wkb(Point(0, 0)), to_wkb(Point()), None], pa.binary()),
-})
+TABLE = pa.table(
+    {
+        "name": ["a", "Müller's", None],
+        "n": pa.array([1, 2**60 + 1, None]),
+        "x": [0.5, 2.0, None],
+        "d": pa.array([Decimal("1.10"), Decimal(-2), None]),
+        "on": pa.array([date(2026, 3, 1), date(2026, 3, 2), None]),
+        "at": pa.array([datetime(2026, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC), None]),
+        "t": pa.array([time(9), time(17), None]),
+        "yes": [True, False, None],
+        'a "b" and c': ["1", "2", None],
+        "geometry": pa.array([to_wkb(Point(0, 0)), to_wkb(Point()), None], pa.binary()),
+    }
+)
 
 
 @pytest.mark.parametrize(("text", "rows"), [

@@ -80,8 +80,12 @@ def test_what_is_written_fits_the_schemas(mini):
 @pytest.mark.parametrize("name", ["manifest", "pointer", "intent", "run-record"])
 def test_later_fields_are_allowed_and_missing_ones_are_not(mini, name):
     attempt, _ = start(mini)
-    data = {"manifest": mini.store.get(manifest_name(2)), "pointer": mini.store.get(POINTER), "intent": mini.store.get("_intents/r-1.json"),
-            "run-record": mini.store.get(next(iter(mini.store.list("_runs/")))[0])}[name]
+    data = {
+        "manifest": mini.store.get(manifest_name(2)),
+        "pointer": mini.store.get(POINTER),
+        "intent": mini.store.get("_intents/r-1.json"),
+        "run-record": mini.store.get(next(iter(mini.store.list("_runs/")))[0]),
+    }[name]
     attempt.leave()
     document = json.loads(data)
     check(name, json.dumps({**document, "later": 1}), closed=False)
@@ -123,9 +127,15 @@ def shown(arrow):
     return [(each.name, str(each.type).replace("<element:", "<item:") + ("" if each.nullable else ", not null")) for each in arrow]
 
 
-@pytest.mark.parametrize(("title", "arrow"), [
-    ("Change log", CHANGES_SCHEMA), ("Index checkpoint", INDEX_SCHEMA), ("Findings", FINDINGS_SCHEMA), ("Rejects", REJECTS_SCHEMA),
-])
+@pytest.mark.parametrize(
+    ("title", "arrow"),
+    [
+        ("Change log", CHANGES_SCHEMA),
+        ("Index checkpoint", INDEX_SCHEMA),
+        ("Findings", FINDINGS_SCHEMA),
+        ("Rejects", REJECTS_SCHEMA),
+    ],
+)
 def test_the_documented_columns_are_those_of_the_code(title, arrow):
     assert documented(title) == shown(arrow)
 

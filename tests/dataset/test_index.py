@@ -77,7 +77,8 @@ def test_logs_add_up_to_what_a_dictionary_says(tmp_path_factory, told):
         assert names[known.partition[at]] == partition
     rows = look_up(store, index, known.position)
     assert dict(zip(rows.column("key").to_pylist(), rows.column("digest").to_pylist(), strict=True)) == {
-        key: digest(value[0]) for key, value in model.items()}
+        key: digest(value[0]) for key, value in model.items()
+    }
 
 
 def digest_of(key):
@@ -120,11 +121,15 @@ def test_keys_that_share_their_first_half_are_told_apart():
     assert find(ordered, wanted).tolist() == [2, -1, 4, -1, -1, 1]
 
 
-@given(st.dictionaries(st.integers(0, 50), st.integers(0, 9), max_size=20), st.dictionaries(st.integers(0, 50), st.integers(0, 9), max_size=20))
+@given(
+    st.dictionaries(st.integers(0, 50), st.integers(0, 9), max_size=20), st.dictionaries(st.integers(0, 50), st.integers(0, 9), max_size=20)
+)
 def test_a_set_digest_follows_a_change_and_does_not_depend_on_the_way(before, after):
     def columns(rows):
-        return (halves(pa.array([digest(f"k{key}") for key in rows], pa.binary(16))),
-                halves(pa.array([digest(value) for value in rows.values()], pa.binary(16))))
+        return (
+            halves(pa.array([digest(f"k{key}") for key in rows], pa.binary(16))),
+            halves(pa.array([digest(value) for value in rows.values()], pa.binary(16))),
+        )
 
     step = Sum()
     step.add(*columns(before))

@@ -59,8 +59,39 @@ def test_a_sample_stands_for_the_whole():
     assert len(leaf_names(build_tree(points, 1000, 8000))) == 8 + 1
 
 
-AWKWARD = ["", ".", "..", "/abs", "a/b", "a%2Fb", "a b", " a", "a ", "a.", "%", "=", "x=y", "NULL", "null", "__HIVE_DEFAULT_PARTITION__",
-           "con", "nul.txt", "Å", "ÅÄ", "01", "1", "north", "North", "NORTH", "a\\b", "a:b", "é" * 300, "x" * 300, "\n", "\0"]
+AWKWARD = [
+    "",
+    ".",
+    "..",
+    "/abs",
+    "a/b",
+    "a%2Fb",
+    "a b",
+    " a",
+    "a ",
+    "a.",
+    "%",
+    "=",
+    "x=y",
+    "NULL",
+    "null",
+    "__HIVE_DEFAULT_PARTITION__",
+    "con",
+    "nul.txt",
+    "Å",
+    "ÅÄ",
+    "01",
+    "1",
+    "north",
+    "North",
+    "NORTH",
+    "a\\b",
+    "a:b",
+    "é" * 300,
+    "x" * 300,
+    "\n",
+    "\0",
+]
 
 
 def test_values_that_are_not_made_for_paths_get_names_of_their_own():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shapely import LineString, Polygon, box
 
 from dataset.build import CONTRACT, Miniature, row, seen, state_of
-from merestone.contract.document import Field, FieldType
+from merestone.contract.contract import Field, FieldType
 from merestone.dataset.columns import stored_type
 from merestone.dataset.manifest import sha256
 from merestone.dataset.version import Dataset
@@ -17,8 +17,11 @@ from merestone.errors import CorruptError, StoreError, UsageError
 from merestone.storage.local import LocalStore
 from stores import MemoryStore
 
-GRID = {f"p{x}{y}": row(name=f"{x},{y}", rank=x * 10 + y, at=(x * 10.0, y * 10.0), partition=f"district=D{x // 5}") for x in range(10)
-        for y in range(10)}
+GRID = {
+    f"p{x}{y}": row(name=f"{x},{y}", rank=x * 10 + y, at=(x * 10.0, y * 10.0), partition=f"district=D{x // 5}")
+    for x in range(10)
+    for y in range(10)
+}
 
 
 @pytest.fixture
@@ -198,13 +201,16 @@ def swap_rows(path):
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("change", [
-    lambda path: path.unlink(),
-    lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
-    lambda path: path.write_bytes(b""),
-    lambda path: path.write_bytes(b"x" * path.stat().st_size),
-    swap_rows,
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"x" * path.stat().st_size),
+        swap_rows,
+    ],
+)
 def test_a_damaged_file_is_named_and_never_means_missing_rows(mini, change):
     mini.publish(GRID)
     name = damaged(mini, change)
@@ -247,11 +253,18 @@ def test_a_file_of_other_rows_is_named(mini):
         dataset.to_arrow()
 
 
-@pytest.mark.parametrize(("text", "kind"), [
-    ("integer", pa.int64()), ("decimal(10,2)", pa.decimal128(10, 2)), ("list<string>", pa.list_(pa.string())),
-    ("struct<k: integer, n: list<string>>", pa.struct([("k", pa.int64()), ("n", pa.list_(pa.string()))])),
-    ("timestamp", pa.timestamp("us", "UTC")), ("timestamp_local", pa.timestamp("us")), ("geometry", pa.binary()),
-])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("integer", pa.int64()),
+        ("decimal(10,2)", pa.decimal128(10, 2)),
+        ("list<string>", pa.list_(pa.string())),
+        ("struct<k: integer, n: list<string>>", pa.struct([("k", pa.int64()), ("n", pa.list_(pa.string()))])),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("timestamp_local", pa.timestamp("us")),
+        ("geometry", pa.binary()),
+    ],
+)
 def test_contract_types_are_stored_as_arrow_types(text, kind):
     assert stored_type(text) == kind
 

@@ -9,7 +9,7 @@ import pytest
 from shapely import from_wkb
 
 from dataset.build import Miniature, row, seen
-from merestone.contract.document import Field, FieldType
+from merestone.contract.contract import Field, FieldType
 from merestone.dataset.version import Dataset
 from merestone.dataset.views import duckdb_view, file_paths, gdal_vrt
 from merestone.storage.local import LocalStore
@@ -71,8 +71,10 @@ def test_gdal_sees_one_version(mini, tmp_path, version, state):
     assert frame.crs.to_epsg() == 28992
     assert list(frame.columns) == ["pid", "name", "rank", "geometry"], "no covering column, no column made of a folder's name"
     rows = zip(frame["pid"], frame["name"], frame["rank"], frame.geometry, strict=True)
-    got = {pid: (None if pd.isna(name) else name, None if pd.isna(rank) else int(rank), shape.wkt if shape else None)
-           for pid, name, rank, shape in rows}
+    got = {
+        pid: (None if pd.isna(name) else name, None if pd.isna(rank) else int(rank), shape.wkt if shape else None)
+        for pid, name, rank, shape in rows
+    }
     assert got == seen(state)
 
 

@@ -14,14 +14,21 @@ import pytest
 from ruamel.yaml import YAML
 
 from merestone.cli.main import root
-from merestone.run.publication_reader import read_publication
+from merestone.publication.reader import read_publication
 from transcript import FENCE, UPDATE, Session, blocks, environment, masked
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # Generated pages have tests of their own.
-PAGES = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "examples" / "cambridge" / "README.md",
-                *DOCS.rglob("*.md")})
+PAGES = sorted(
+    {
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+        ROOT / "examples" / "cambridge" / "README.md",
+        *DOCS.rglob("*.md"),
+    }
+)
 NAMES = [str(each.relative_to(ROOT)) for each in PAGES]
 GUIDES = [each for each in PAGES if each.parent in (ROOT, DOCS, DOCS / "how-to")]
 
@@ -61,8 +68,11 @@ def test_every_page_is_reached_from_the_readme():
         if here in seen or here.suffix != ".md":
             continue
         seen.add(here)
-        waiting += [(here.parent / each.partition("#")[0]).resolve() for each in LINK.findall(here.read_text(encoding="utf-8"))
-                    if not each.startswith(("http", "#"))]
+        waiting += [
+            (here.parent / each.partition("#")[0]).resolve()
+            for each in LINK.findall(here.read_text(encoding="utf-8"))
+            if not each.startswith(("http", "#"))
+        ]
     assert set(PAGES) <= seen
 
 
@@ -101,8 +111,9 @@ def _check(line, *, whole=True):
 
 def _options(command):
     """Options that are there today, with whether they take a value."""
-    return {flag: not each.is_flag for each in command.params if isinstance(each, click.Option) and not each.hidden for flag in each.opts} | {
-        "--help": False, "--version": False}
+    return {
+        flag: not each.is_flag for each in command.params if isinstance(each, click.Option) and not each.hidden for flag in each.opts
+    } | {"--help": False, "--version": False}
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=[str(each.relative_to(ROOT)) for each in GUIDES])
@@ -114,9 +125,15 @@ def test_every_command_shown_exists_with_these_options(guide):
             raise AssertionError(f"{line}: {fault}") from None
 
 
-@pytest.mark.parametrize("line", [
-    "merestone publsh a.yaml", "merestone publish a.yaml --sorce b", "merestone contract lnt x", "merestone publish a.yaml --source",
-])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "merestone publsh a.yaml",
+        "merestone publish a.yaml --sorce b",
+        "merestone contract lnt x",
+        "merestone publish a.yaml --source",
+    ],
+)
 def test_a_command_that_is_none_is_found(line):
     with pytest.raises((AssertionError, click.UsageError)):
         _check(line)
@@ -174,8 +191,13 @@ def clone(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def published(clone):
-    subprocess.run(["merestone", "publish", "streets.yaml", "--source", "exports/2026-03-03.geojson.gz"], cwd=clone / "examples" / "cambridge",
-                   env=environment(), check=True, capture_output=True)
+    subprocess.run(
+        ["merestone", "publish", "streets.yaml", "--source", "exports/2026-03-03.geojson.gz"],
+        cwd=clone / "examples" / "cambridge",
+        env=environment(),
+        check=True,
+        capture_output=True,
+    )
     return clone
 
 
@@ -206,7 +228,7 @@ def test_the_tutorial_shows_what_its_commands_print(tmp_path):
 def test_the_walkthrough_names_every_room_and_only_modules_that_are_there():
     text = (DOCS / "walkthrough.md").read_text(encoding="utf-8")
     package = ROOT / "src" / "merestone"
-    rooms = {each.name for each in package.iterdir() if (each / "__init__.py").exists()} | {"errors", "outcome"}
+    rooms = {each.name for each in package.iterdir() if (each / "__init__.py").exists()} | {"errors"}
     assert rooms <= set(re.findall(r"`(\w+)`", text))
     for module in re.findall(r"`(\w+/\w+\.py)`", text):
         assert (package / module).exists(), module

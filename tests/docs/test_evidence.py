@@ -17,8 +17,17 @@ from merestone.cli.main import root
 from transcript import blocks
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "evidence.md"
-EVENT = {"run_id": "upstream", "sequence": 1, "event_time_utc": "2026-01-01T00:00:00Z", "stage": "ocr", "event_type": "CAST", "feature_id": "p5",
-         "source_crs": "EPSG:4326", "target_crs": "EPSG:4326", "outcome": "PASS"}
+EVENT = {
+    "run_id": "upstream",
+    "sequence": 1,
+    "event_time_utc": "2026-01-01T00:00:00Z",
+    "stage": "ocr",
+    "event_type": "CAST",
+    "feature_id": "p5",
+    "source_crs": "EPSG:4326",
+    "target_crs": "EPSG:4326",
+    "outcome": "PASS",
+}
 MAPPING = """
 mapping_version: 1
 fields:
@@ -40,7 +49,7 @@ def folder(tmp_path, monkeypatch):
     second = [{**each, "owner": "b"} if each["pid"] == "0301-17/4" else each for each in first]
     third = [{**each, "owner": "b"} if each["pid"] == "p5" else each for each in second]
     for number, given in enumerate((first, second, third)):
-        monkeypatch.setattr("merestone.run.environment.now", lambda day=number + 1: datetime(2026, 1, day, tzinfo=UTC))
+        monkeypatch.setattr("merestone.line.environment.now", lambda day=number + 1: datetime(2026, 1, day, tzinfo=UTC))
         assert made.publish(save(given, tmp_path / f"{number}.gpkg")).status == "published"
     (tmp_path / "product.yaml").rename(tmp_path / "parcels.yaml")
     (tmp_path / "upstream.ndjson").write_text(json.dumps(EVENT))
@@ -69,16 +78,33 @@ def test_the_commands_of_the_guide(folder, monkeypatch):
     for shown in filter(None, "\n".join(blocks(text, "sh")).splitlines()):
         line = re.sub("[A-Z0-9]{3,}", lambda found: known.get(found[0], found[0]), shown)
         if "retain" in line and "--window" in line:
-            monkeypatch.setattr("merestone.run.environment.now", lambda: datetime(2100, 1, 1, tzinfo=UTC))
+            monkeypatch.setattr("merestone.line.environment.now", lambda: datetime(2100, 1, 1, tzinfo=UTC))
         printed = said[line] = typed(line)
         for name, pattern in (("SHA256", r"verify_lineage\.py \. (\w{64})"), ("TOKEN", r"--confirm (\S+)"), ("HOLD", r"^hold (\w+) keeps")):
             if found := re.search(pattern, printed, re.MULTILINE):
                 known.setdefault(name, found[1])
     assert {"RUN", "ROOT", "SHA256", "TOKEN", "HOLD"} == set(known)
     told = "\n".join(said.values())
-    for words in ("as v2 made it", "VERIFIED: 3 events of 0301-17/4", "is a sound record", "lineage is complete", "is whole", "kept by hold",
-                  "of lineage expired"):
+    for words in (
+        "as v2 made it",
+        "VERIFIED: 3 events of 0301-17/4",
+        "is a sound record",
+        "lineage is complete",
+        "is whole",
+        "kept by hold",
+        "of lineage expired",
+    ):
         assert words in told
-    for name in ("rejects.ndjson", "scorecard.html", "scorecard.xml", "proof.json", "evidence.zip", "parcels.gmd.xml", "parcels.mdb.xml", "extended.xml",
-                 "run.ndjson", "run.json"):
+    for name in (
+        "rejects.ndjson",
+        "scorecard.html",
+        "scorecard.xml",
+        "proof.json",
+        "evidence.zip",
+        "parcels.gmd.xml",
+        "parcels.mdb.xml",
+        "extended.xml",
+        "run.ndjson",
+        "run.json",
+    ):
         assert (folder.folder / name).stat().st_size > 0 or name == "rejects.ndjson"

@@ -45,7 +45,12 @@ def shell(tmp_path):
     bin_folder.mkdir()
     (bin_folder / "merestone").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m merestone.cli.main "$@"\n')
     (bin_folder / "merestone").chmod(0o755)
-    environment = {**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "CONTRACT": "parcels.contract.yaml", "DELIVERY": "parcels.gpkg"}
+    environment = {
+        **os.environ,
+        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+        "CONTRACT": "parcels.contract.yaml",
+        "DELIVERY": "parcels.gpkg",
+    }
 
     def run(line):
         ended = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)

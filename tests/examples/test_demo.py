@@ -36,8 +36,13 @@ def printed(clone):
 @pytest.fixture(scope="module")
 def versions(printed, clone):
     assert printed
-    ended = subprocess.run(["merestone", "log", clone / "out" / "demo" / "streets", "--json"], capture_output=True, encoding="utf-8",
-                           check=True, env=environment())
+    ended = subprocess.run(
+        ["merestone", "log", clone / "out" / "demo" / "streets", "--json"],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+        env=environment(),
+    )
     return {each["version"]: each for each in json.loads(ended.stdout)["versions"]}
 
 
@@ -58,7 +63,9 @@ def test_the_change_is_what_a_comparison_of_the_files_finds(clone, printed):
         before, after = (_roads(clone / "examples" / "cambridge" / "exports" / f"{day}.geojson.gz") for day in pair)
         assert before.keys() == after.keys()
         expected = {key for key in before if before[key] != after[key]}
-        old, new = (streets.to_geodataframe(version=each).drop(columns="GlobalID").set_index("ID").sort_index() for each in (version - 1, version))
+        old, new = (
+            streets.to_geodataframe(version=each).drop(columns="GlobalID").set_index("ID").sort_index() for each in (version - 1, version)
+        )
         differs = ~((old == new) | (old.isna() & new.isna())).all(axis=1)
         assert set(old.index[differs]) == expected
 
@@ -66,8 +73,13 @@ def test_the_change_is_what_a_comparison_of_the_files_finds(clone, printed):
 def _roads(path):
     with gzip.open(path, "rt", encoding="utf-8") as handle:
         features = json.load(handle)["features"]
-    return {each["properties"]["ID"]: ({name: value for name, value in each["properties"].items() if name != "GlobalID" and value is not None},
-                                       each["geometry"]) for each in features}
+    return {
+        each["properties"]["ID"]: (
+            {name: value for name, value in each["properties"].items() if name != "GlobalID" and value is not None},
+            each["geometry"],
+        )
+        for each in features
+    }
 
 
 def test_every_road_has_a_new_guid_in_every_export(clone):
@@ -81,14 +93,17 @@ def _bytes(clone, day):
         return handle.read()
 
 
-@pytest.mark.parametrize("said", [
-    "schema.key_null           ID: 1 null key (row 2643 of the file)",
-    "schema.extra              OBJECTID not in the contract",
-    "schema.extra              Shape_Length not in the contract",
-    "schema.type               last_edited_date: integer where date is agreed",
-    "geometry.empty_geometry   geometry: row 2643 empty",
-    "REFUSED by its contract. v3 stays current; nothing published.",
-])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "schema.key_null           ID: 1 null key (row 2643 of the file)",
+        "schema.extra              OBJECTID not in the contract",
+        "schema.extra              Shape_Length not in the contract",
+        "schema.type               last_edited_date: integer where date is agreed",
+        "geometry.empty_geometry   geometry: row 2643 empty",
+        "REFUSED by its contract. v3 stays current; nothing published.",
+    ],
+)
 def test_the_export_of_june_is_refused_by_name(printed, said):
     assert said in printed
 
@@ -117,12 +132,14 @@ def test_the_map_pages_are_written_with_attribution(clone, printed):
 def test_the_readme_shows_the_whole_demo_as_it_prints(printed):
     page = ROOT / "README.md"
     readme = page.read_text(encoding="utf-8")
-    body = printed[printed.index("$ cd "): printed.index("\nThe map pages are")]
+    body = printed[printed.index("$ cd ") : printed.index("\nThe map pages are")]
     if UPDATE:
         starts = [body.index(each.splitlines()[0] + "\n") for each in blocks(readme, "console")]  # pictures stand between the blocks
         pieces = iter([body[start:end].strip("\n") for start, end in pairwise([*starts, len(body)])])
-        page.write_text(FENCE.sub(lambda found: f"```console\n{next(pieces)}\n```" if found["language"] == "console" else found[0], readme),
-                        encoding="utf-8")
+        page.write_text(
+            FENCE.sub(lambda found: f"```console\n{next(pieces)}\n```" if found["language"] == "console" else found[0], readme),
+            encoding="utf-8",
+        )
     else:
         assert "\n\n".join(masked(each) for each in blocks(readme, "console")) == masked(body)
 
@@ -137,7 +154,12 @@ def test_the_demo_says_so_when_a_step_ends_otherwise(clone, tmp_path):
 
 
 def test_the_contract_of_the_demo_has_nothing_left_to_confirm(clone):
-    ended = subprocess.run(["merestone", "contract", "lint", clone / "examples" / "cambridge" / "streets.contract.yaml", "--json"],
-                           capture_output=True, encoding="utf-8", check=True, env=environment())
+    ended = subprocess.run(
+        ["merestone", "contract", "lint", clone / "examples" / "cambridge" / "streets.contract.yaml", "--json"],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+        env=environment(),
+    )
     found = json.loads(ended.stdout)
     assert (found["status"], found["confirm"], found["errors"]) == ("pass", 0, 0)

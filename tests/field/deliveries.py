@@ -62,8 +62,14 @@ def _flat_stations(path):
     rows, shapes = [], []
     for each in stations:
         operator, address, location = (each.get(part) or {} for part in ("operator", "address", "location"))
-        rows.append({**{name: each.get(name) for name in ("id", "ril100", "nr", "name", "weight")}, "operator_id": operator.get("id"),
-                     "operator_name": operator.get("name"), **{name: address.get(name) for name in ("city", "zipcode", "street")}})
+        rows.append(
+            {
+                **{name: each.get(name) for name in ("id", "ril100", "nr", "name", "weight")},
+                "operator_id": operator.get("id"),
+                "operator_name": operator.get("name"),
+                **{name: address.get(name) for name in ("city", "zipcode", "street")},
+            }
+        )
         shapes.append(shapely.Point(location["longitude"], location["latitude"]) if location else None)
     return frame(rows, shapes)
 
@@ -103,9 +109,19 @@ def delivery(night, data: Path, folder: Path, n: int):
 def write(table: gpd.GeoDataFrame, target: Path) -> None:
     """Write rows in the format of the file's name; coordinates keep all their digits."""
     if target.suffix == ".geojson":
-        target.write_text(json.dumps({"type": "FeatureCollection", "features": [
-            {"type": "Feature", "properties": properties, "geometry": None if one is None else shapely.geometry.mapping(one)}
-            for properties, one in zip(json_rows(table), table.geometry, strict=True)]}, ensure_ascii=False), encoding="utf-8")
+        target.write_text(
+            json.dumps(
+                {
+                    "type": "FeatureCollection",
+                    "features": [
+                        {"type": "Feature", "properties": properties, "geometry": None if one is None else shapely.geometry.mapping(one)}
+                        for properties, one in zip(json_rows(table), table.geometry, strict=True)
+                    ],
+                },
+                ensure_ascii=False,
+            ),
+            encoding="utf-8",
+        )
         return
     plain = table.convert_dtypes()  # columns of Python's own values get types that a format can carry
     plain = gpd.GeoDataFrame(plain, geometry=table.geometry.name, crs=table.crs)
@@ -119,5 +135,7 @@ def json_rows(table):
     """The attributes of each row as JSON can carry them."""
     plain = pd.DataFrame(table.drop(columns=table.geometry.name)).astype(object)
     plain = plain.where(plain.notna(), None)
-    return [{name: value.isoformat() if isinstance(value, pd.Timestamp) else value for name, value in row.items()}
-            for row in plain.to_dict("records")]
+    return [
+        {name: value.isoformat() if isinstance(value, pd.Timestamp) else value for name, value in row.items()}
+        for row in plain.to_dict("records")
+    ]

@@ -33,8 +33,11 @@ class Judge:
     @property
     def fields(self):
         """Fields whose change is a change, and their types."""
-        return {each["name"]: each["type"] for each in self.contract["schema_fields"]
-                if not each.get("volatile") and "derived" not in each and each["name"] != self.key}
+        return {
+            each["name"]: each["type"]
+            for each in self.contract["schema_fields"]
+            if not each.get("volatile") and "derived" not in each and each["name"] != self.key
+        }
 
     def table(self, found, *, snapped=False):
         """Rows as they compare, by key text. `snapped`: coordinates stand on the grid already."""
@@ -71,8 +74,13 @@ class Judge:
         given = pd.Series(shapely.to_wkb(now["_given"].to_numpy()), index=now.index, dtype=object)
         again = given.index.intersection(self.given.index)
         self.raw, self.given = int((given.loc[again].to_numpy() != self.given.loc[again].to_numpy()).sum()), given
-        turned = np.array([c and not v and _is_line(x) and token(shapely.reverse(x)) == t for c, v, x, t in
-                           zip(changed, values, b["_shape"], a["_token"], strict=True)], bool)
+        turned = np.array(
+            [
+                c and not v and _is_line(x) and token(shapely.reverse(x)) == t
+                for c, v, x, t in zip(changed, values, b["_shape"], a["_token"], strict=True)
+            ],
+            bool,
+        )
         added = good.index.difference(was.index)
         rejected_before = now[bad].index.intersection(was.index) if len(was) else now.index[:0]
         gone = was.index.difference(now.index)
@@ -83,12 +91,20 @@ class Judge:
         self.suppressed = (self.suppressed - set(gone) - set(both[changed])) | set(stays)
         self.held = set(rejected_before)
         return {
-            "delivered": len(now), "rejected": int(bad.sum()), "held": len(rejected_before), "features": len(self.state),
+            "delivered": len(now),
+            "rejected": int(bad.sum()),
+            "held": len(rejected_before),
+            "features": len(self.state),
             "unchanged": int((~changed & ~moved & ~kept).sum()),
             "delta": {
-                "added": len(added), "changed": int(changed.sum()), "removed": len(gone), "moved": int(moved.sum()),
-                "reversed": int(turned.sum()), "rekeyed": self._rekeyed(good.loc[added], was.loc[gone]) if len(was) else 0,
-                "suppressed": int((kept & ~moved).sum()), "reprocessed": 0,
+                "added": len(added),
+                "changed": int(changed.sum()),
+                "removed": len(gone),
+                "moved": int(moved.sum()),
+                "reversed": int(turned.sum()),
+                "rekeyed": self._rekeyed(good.loc[added], was.loc[gone]) if len(was) else 0,
+                "suppressed": int((kept & ~moved).sum()),
+                "reprocessed": 0,
             },
         }
 
@@ -101,8 +117,13 @@ class Judge:
 
     def _rekeyed(self, added, removed):
         def contents(rows):
-            return pd.Series([json.dumps([row[0].hex() if row[0] else None, *map(str, row[1:])]) for row in
-                              rows[["_token", *self.fields]].itertuples(index=False)], dtype=object)
+            return pd.Series(
+                [
+                    json.dumps([row[0].hex() if row[0] else None, *map(str, row[1:])])
+                    for row in rows[["_token", *self.fields]].itertuples(index=False)
+                ],
+                dtype=object,
+            )
 
         one, other = contents(added), contents(removed)
         one, other = one[~one.duplicated(keep=False)], other[~other.duplicated(keep=False)]
@@ -186,8 +207,11 @@ def token(one):
     if one.geom_type in LINES:
         return b"".join(sorted(shapely.to_wkb(shapely.remove_repeated_points(each)) for each in shapely.get_parts(one)))
     if one.geom_type in AREAS:
-        return b"".join(sorted(b"(" + _ring(each.exterior) + b"".join(sorted(_ring(hole) for hole in each.interiors))
-                               for each in shapely.get_parts(one)))
+        return b"".join(
+            sorted(
+                b"(" + _ring(each.exterior) + b"".join(sorted(_ring(hole) for hole in each.interiors)) for each in shapely.get_parts(one)
+            )
+        )
     if one.geom_type == "GeometryCollection":
         return b"".join(sorted(b"[" + token(each) for each in shapely.get_parts(one)))
     return b"".join(sorted(shapely.to_wkb(each) for each in shapely.get_parts(one)))
@@ -248,5 +272,8 @@ def _ring_within(one, other, bound):
     a, b = shapely.get_coordinates(one)[:-1], shapely.get_coordinates(other)[:-1]
     if a.shape != b.shape:
         return False
-    return any(bool(np.abs(a - np.roll(way, -at, axis=0)).max() <= bound)
-               for way in (b, b[::-1]) for at in np.flatnonzero(np.abs(way - a[0]).max(axis=1) <= bound))
+    return any(
+        bool(np.abs(a - np.roll(way, -at, axis=0)).max() <= bound)
+        for way in (b, b[::-1])
+        for at in np.flatnonzero(np.abs(way - a[0]).max(axis=1) <= bound)
+    )

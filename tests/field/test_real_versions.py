@@ -125,11 +125,23 @@ def test_formats_of_a_later_version_are_refused_in_words(path, code, words, data
 
 
 def publication_of(path, folder):
-    (folder / "contract.yaml").write_text(json.dumps({
-        "contract_version": "v1.0.0-crs:EPSG:4326-res:1m", "product_id": "3f0c2a52-6a1e-4d0e-9a55-5d2c9d1b7e10", "crs_epsg": 4326,
-        "axis_order": "lon_lat", "geometry_type": "point", "coordinate_precision": 6, "freshness_sla_minutes": 1440,
-        "availability_target": 0.99, "product_owner_id": "steward@example.org", "schema_fields": [{"name": "id", "type": "string"}],
-    }), encoding="utf-8")
+    (folder / "contract.yaml").write_text(
+        json.dumps(
+            {
+                "contract_version": "v1.0.0-crs:EPSG:4326-res:1m",
+                "product_id": "3f0c2a52-6a1e-4d0e-9a55-5d2c9d1b7e10",
+                "crs_epsg": 4326,
+                "axis_order": "lon_lat",
+                "geometry_type": "point",
+                "coordinate_precision": 6,
+                "freshness_sla_minutes": 1440,
+                "availability_target": 0.99,
+                "product_owner_id": "steward@example.org",
+                "schema_fields": [{"name": "id", "type": "string"}],
+            }
+        ),
+        encoding="utf-8",
+    )
     file = folder / "product.yaml"
     file.write_text(json.dumps({"contract": "contract.yaml", "source": str(path), "key": "id", "destination": "./out"}), encoding="utf-8")
     return file

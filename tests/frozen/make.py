@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import shapely
 from pyproj import CRS
 
-from merestone.run.line import Options, publish
-from merestone.run.publication_reader import read_publication, with_source
+from merestone.line.publish import Options, publish
+from merestone.publication.reader import read_publication, with_source
 
 COMMON = """
 product_id: {uuid}
@@ -28,7 +28,10 @@ freshness_sla_minutes: 1440
 availability_target: 0.99
 product_owner_id: steward@example.org
 """
-PARCELS = "contract_version: v1.0.0-crs:EPSG:25832-res:1m" + COMMON.format(uuid="0a4d8a34-9f7e-4d2c-8f60-6a6a6f0f5a01") + """
+PARCELS = (
+    "contract_version: v1.0.0-crs:EPSG:25832-res:1m"
+    + COMMON.format(uuid="0a4d8a34-9f7e-4d2c-8f60-6a6a6f0f5a01")
+    + """
 name: parcels
 key: pid
 geometry_type: multipolygon
@@ -40,7 +43,11 @@ schema_fields:
   - {name: seen, type: timestamp}
   - {name: tags, type: list<string>}
 """
-ROADS = "contract_version: v1.0.0-crs:EPSG:25832-res:1m" + COMMON.format(uuid="0a4d8a34-9f7e-4d2c-8f60-6a6a6f0f5a02") + """
+)
+ROADS = (
+    "contract_version: v1.0.0-crs:EPSG:25832-res:1m"
+    + COMMON.format(uuid="0a4d8a34-9f7e-4d2c-8f60-6a6a6f0f5a02")
+    + """
 name: roads
 key: rid
 geometry_type: linestring
@@ -51,12 +58,16 @@ schema_fields:
   - {name: lanes, type: integer}
   - {name: guid, type: string, volatile: true}
 """
+)
 PUBLICATIONS = {
     "parcels": "partition: {by: kdtree, target_rows: 20}\nrejects: {max_fraction: 0.1}\nguard: {max_changed_fraction: 0.5}\n",
     "roads": "partition: {by: column, column: district}\nguard: {max_changed_fraction: 0.5}\n",
 }
-GEO = {"version": "1.1.0", "primary_column": "geometry",
-       "columns": {"geometry": {"encoding": "WKB", "geometry_types": [], "crs": CRS.from_epsg(25832).to_json_dict()}}}
+GEO = {
+    "version": "1.1.0",
+    "primary_column": "geometry",
+    "columns": {"geometry": {"encoding": "WKB", "geometry_types": [], "crs": CRS.from_epsg(25832).to_json_dict()}},
+}
 
 
 def parcels(night: int) -> pa.Table:
@@ -80,11 +91,16 @@ def parcels(night: int) -> pa.Table:
     if night >= 2:
         rows.append(("p900", "new", None, None, [], shapely.box(500_700, 6_200_000, 500_740, 6_200_030)))
     pid, owner, valued, seen, tags, shapes = zip(*rows, strict=True)
-    return pa.table({
-        "pid": pa.array(pid), "owner": pa.array(owner), "valued": pa.array(valued).cast(pa.decimal128(10, 2)),
-        "seen": pa.array(seen).cast(pa.timestamp("ms", "UTC")), "tags": pa.array(tags, pa.list_(pa.string())),
-        "geometry": pa.array([shapely.to_wkb(each) for each in shapes], pa.binary()),
-    })
+    return pa.table(
+        {
+            "pid": pa.array(pid),
+            "owner": pa.array(owner),
+            "valued": pa.array(valued).cast(pa.decimal128(10, 2)),
+            "seen": pa.array(seen).cast(pa.timestamp("ms", "UTC")),
+            "tags": pa.array(tags, pa.list_(pa.string())),
+            "geometry": pa.array([shapely.to_wkb(each) for each in shapes], pa.binary()),
+        }
+    )
 
 
 def roads(night: int) -> pa.Table:
@@ -106,10 +122,16 @@ def roads(night: int) -> pa.Table:
             district = "N" if district != "N" else "S"
         rows.append((rid, name, 2 if n % 5 else None, f"guid-{night}-{n}", district, shapely.LineString(points)))
     rid, name, lanes, guid, district, shapes = zip(*rows, strict=True)
-    return pa.table({
-        "rid": pa.array(rid), "name": pa.array(name), "lanes": pa.array(lanes), "guid": pa.array(guid), "district": pa.array(district),
-        "geometry": pa.array([shapely.to_wkb(each, output_dimension=3) for each in shapes], pa.binary()),
-    })
+    return pa.table(
+        {
+            "rid": pa.array(rid),
+            "name": pa.array(name),
+            "lanes": pa.array(lanes),
+            "guid": pa.array(guid),
+            "district": pa.array(district),
+            "geometry": pa.array([shapely.to_wkb(each, output_dimension=3) for each in shapes], pa.binary()),
+        }
+    )
 
 
 def main(out: str) -> None:
@@ -119,7 +141,8 @@ def main(out: str) -> None:
     for name, make, contract in (("parcels", parcels, PARCELS), ("roads", roads, ROADS)):
         (folder / f"{name}.contract.yaml").write_text(contract)
         (folder / f"{name}.yaml").write_text(
-            f"name: {name}\ncontract: {name}.contract.yaml\nsource: {name}-1.parquet\ndestination: ./{name}\n{PUBLICATIONS[name]}")
+            f"name: {name}\ncontract: {name}.contract.yaml\nsource: {name}-1.parquet\ndestination: ./{name}\n{PUBLICATIONS[name]}"
+        )
         for night in (1, 2, 3):
             source = folder / f"{name}-{night}.parquet"
             pq.write_table(make(night).replace_schema_metadata({"geo": json.dumps(GEO)}), source)

@@ -15,9 +15,9 @@ import pytest
 import merestone
 from merestone.audit.verify import verify
 from merestone.dataset.feed import changes
-from merestone.lineage.verdict import conformance_summary
-from merestone.run.line import Options, publish
-from merestone.run.publication_reader import read_publication, with_source
+from merestone.line.publish import Options, publish
+from merestone.lineage.store.verdict import conformance_summary
+from merestone.publication.reader import read_publication, with_source
 from merestone.storage.open import open_store
 
 HERE = Path(__file__).parent / "v1"
@@ -41,7 +41,9 @@ def test_each_version_holds_what_was_delivered(name, night):
     delivered = getattr(make, name)(night).to_pandas()
     key = "pid" if name == "parcels" else "rid"
     found = merestone.open(str(HERE / name)).to_geodataframe(version=VERSIONS[name][night]).set_index(key)
-    expected = geopandas.GeoDataFrame(delivered.drop(columns="geometry"), geometry=geopandas.GeoSeries.from_wkb(delivered.geometry)).set_index(key)
+    expected = geopandas.GeoDataFrame(
+        delivered.drop(columns="geometry"), geometry=geopandas.GeoSeries.from_wkb(delivered.geometry)
+    ).set_index(key)
     assert set(found.index) == set(expected.index)
     kept = {"p006"} if (name, night) == ("parcels", 2) else set()  # a bow-tie: the last accepted row stays
     for feature in sorted(set(found.index) - kept):

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 
 from contracts import contract
-from merestone.contract.document import Field, FieldType, GeometryClause, Semantics
+from merestone.contract.contract import Field, FieldType, GeometryClause, Semantics
 from merestone.contract.parse import parse
-from merestone.contract.yaml_reader import read_yaml
+from merestone.document.yaml_reader import read_yaml
 from merestone.gate.delivery import TwinKeys, duplicate_keys, equal_groups, null_keys, text_hash, twin_keys
 from merestone.gate.feature import DEGREES, check_rows
 from merestone.gate.findings import FindingTally, rejected
 from merestone.geometry import kernel
 from merestone.normalise.cast import cast_batch, plan_cast
 from merestone.normalise.snap import snap
-from merestone.report import text
+from merestone.render import text
 from merestone.source.open import open_source
 from merestone.source.port import SourceSpec
 
@@ -37,10 +37,22 @@ def judged(case, agreement):
         wkb = cast.column(agreement.geometry_name)
         stored, snapped, _ = snap(wkb, agreement)
         delivered, kept = kernel.scan(wkb), kernel.scan(stored)
-        found = check_rows(cast, agreement, delivered=delivered, stored=kept, canonical=stored, limits=DEGREES,
-                           skip=rejected(snapped, cast.num_rows), miscast=miscast)
-        tally.add([*miscast, *snapped, *found], rows=np.arange(first, first + cast.num_rows), ids=cast.column("pid").cast(pa.string()),
-                  bounds=kept.bounds)
+        found = check_rows(
+            cast,
+            agreement,
+            delivered=delivered,
+            stored=kept,
+            canonical=stored,
+            limits=DEGREES,
+            skip=rejected(snapped, cast.num_rows),
+            miscast=miscast,
+        )
+        tally.add(
+            [*miscast, *snapped, *found],
+            rows=np.arange(first, first + cast.num_rows),
+            ids=cast.column("pid").cast(pa.string()),
+            bounds=kept.bounds,
+        )
         first += cast.num_rows
     findings = (*plan.findings, *tally.findings())
     return findings, "\n".join(line for each in findings for line in text.finding(each))
@@ -84,8 +96,10 @@ def test_k05_twins_are_named_and_both_stay():
 
 
 def test_d01_a_value_outside_the_code_list():
-    agreement = contract(schema_fields=(KEY, Field("area", FieldType("number"), nullable=False), Field("land_use", FieldType("string"))),
-                         semantics=(("land_use", Semantics(enum=("residential", "commercial"))),))
+    agreement = contract(
+        schema_fields=(KEY, Field("area", FieldType("number"), nullable=False), Field("land_use", FieldType("string"))),
+        semantics=(("land_use", Semantics(enum=("residential", "commercial"))),),
+    )
     findings, said = judged("D01/payload.geojson", agreement)
     assert [each.rule for each in findings] == ["enum"]
     for words in ("land_use", "row b", "mixed_use"):
@@ -115,10 +129,14 @@ def test_g06_bad_numbers_are_named_and_good_features_are_not():
     assert sorted(errors) == ["i2", "i3", "i4"]
 
 
-@pytest.mark.parametrize(("file", "severities", "words"), [
-    ("split", [], ()), ("spanning", ["warning"], ("f2", "wider than 180 degrees")),
-    ("beyond", ["error"], ("f3", "longitude 182 outside -180..180")),
-])
+@pytest.mark.parametrize(
+    ("file", "severities", "words"),
+    [
+        ("split", [], ()),
+        ("spanning", ["warning"], ("f2", "wider than 180 degrees")),
+        ("beyond", ["error"], ("f3", "longitude 182 outside -180..180")),
+    ],
+)
 def test_g07_across_the_antimeridian(file, severities, words):
     fields = (KEY, Field("name", FieldType("string"))) if file == "split" else (KEY,)
     findings, said = judged(f"G07/{file}.geojson", contract(schema_fields=fields))

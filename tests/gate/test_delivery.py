@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts import contract
-from merestone.contract.document import GeometryClause
+from merestone.contract.contract import GeometryClause
 from merestone.gate.delivery import (
     DimensionTally,
     TwinKeys,
@@ -136,12 +136,15 @@ def test_edges_that_differ_from_the_promise_refuse():
     assert finding.severity == "error"
 
 
-@pytest.mark.parametrize(("promised", "found"), [
-    ("xy", [("z_dropped", 3, "Z and M in 3 rows, left out", [])]),
-    ("xyz", [("z_dropped", 2, "M in 2 rows, left out", []), ("z_missing", 2, "no Z in 2 rows, stored as they came", [11, 14])]),
-    ("xym", [("z_dropped", 3, "Z in 3 rows, left out", []), ("z_missing", 3, "no M in 3 rows, stored as they came", [11, 12, 15])]),
-    ("xyzm", [("z_missing", 4, "no Z or M in 4 rows, stored as they came", [11, 12, 14, 15])]),
-])
+@pytest.mark.parametrize(
+    ("promised", "found"),
+    [
+        ("xy", [("z_dropped", 3, "Z and M in 3 rows, left out", [])]),
+        ("xyz", [("z_dropped", 2, "M in 2 rows, left out", []), ("z_missing", 2, "no Z in 2 rows, stored as they came", [11, 14])]),
+        ("xym", [("z_dropped", 3, "Z in 3 rows, left out", []), ("z_missing", 3, "no M in 3 rows, stored as they came", [11, 12, 15])]),
+        ("xyzm", [("z_missing", 4, "no Z or M in 4 rows, stored as they came", [11, 12, 14, 15])]),
+    ],
+)
 def test_dimensions_more_and_less_than_promised_are_warnings_with_rows(promised, found):
     texts = ["POINT (1 2)", "POINT Z (1 2 3)", "POINT ZM (1 2 3 4)", "LINESTRING M (1 2 5, 3 4 5)", "POINT Z (1 2 3)", None, "POINT EMPTY"]
     scan = kernel.scan(pa.array([None if each is None else shapely.to_wkb(shapely.from_wkt(each)) for each in texts], pa.binary()))
@@ -152,7 +155,8 @@ def test_dimensions_more_and_less_than_promised_are_warnings_with_rows(promised,
     findings = tally.findings()
     assert [(each.rule, each.count, each.observed, [sample.row for sample in each.features]) for each in findings] == found
     assert {(each.surface, each.field, each.severity, each.expected) for each in findings} == {
-        ("geometry", "geometry", "warning", f"{promised} positions")}
+        ("geometry", "geometry", "warning", f"{promised} positions")
+    }
 
 
 NOW = datetime(2026, 8, 1, 6, 0, tzinfo=UTC)

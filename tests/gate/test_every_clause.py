@@ -16,21 +16,34 @@ import shapely
 
 from merestone.cli.main import root
 from merestone.contract.definition import CONTRACT
-from merestone.contract.forms import Columns, Form, Group, Keyed, Listed
+from merestone.document.forms import Columns, Form, Group, Keyed, Listed
 
 ROWS = 300
 SECOND = {"name": "entrance", "type": "geometry", "crs_epsg": 28992, "coordinate_precision": 2}
 CONTRACT_TREE = {
-    "contract_version": "v1.0.0-crs:EPSG:28992-res:1m", "product_id": "6b1f0a0e-2f55-4c6a-9d0e-0a8a2f6f4a11", "crs_epsg": 28992,
-    "axis_order": "lon_lat", "geometry_type": "polygon", "coordinate_precision": 2,
+    "contract_version": "v1.0.0-crs:EPSG:28992-res:1m",
+    "product_id": "6b1f0a0e-2f55-4c6a-9d0e-0a8a2f6f4a11",
+    "crs_epsg": 28992,
+    "axis_order": "lon_lat",
+    "geometry_type": "polygon",
+    "coordinate_precision": 2,
     "schema_fields": [
-        {"name": "id", "type": "integer", "nullable": False}, {"name": "label", "type": "string", "unique": True, "pattern": "L[0-9]+"},
-        {"name": "use", "type": "string"}, {"name": "area", "type": "number", "unit": "m2"}, {"name": "seen", "type": "date", "nullable": False},
+        {"name": "id", "type": "integer", "nullable": False},
+        {"name": "label", "type": "string", "unique": True, "pattern": "L[0-9]+"},
+        {"name": "use", "type": "string"},
+        {"name": "area", "type": "number", "unit": "m2"},
+        {"name": "seen", "type": "date", "nullable": False},
         SECOND,
     ],
     "semantics": {"use": {"enum": ["home", "shop"]}, "area": {"null_means": "not measured"}},
-    "geometry": {"edges": "planar"}, "key": ["id"], "extent": [150_000, 460_000, 170_000, 470_000], "freshness_sla_minutes": 2_880,
-    "freshness_from": "seen", "availability_target": 0.99, "product_owner_id": "steward@example.org", "negative": {"max_features": ROWS},
+    "geometry": {"edges": "planar"},
+    "key": ["id"],
+    "extent": [150_000, 460_000, 170_000, 470_000],
+    "freshness_sla_minutes": 2_880,
+    "freshness_from": "seen",
+    "availability_target": 0.99,
+    "product_owner_id": "steward@example.org",
+    "negative": {"max_features": ROWS},
 }
 
 
@@ -40,11 +53,19 @@ def good():
     x, y = 155_000 + 40.0 * np.arange(ROWS) % 9_000, 463_000 + np.round(rng.random(ROWS) * 3_000, 2)
     size = np.round(10 + 10 * rng.random(ROWS), 2)
     shapes = shapely.box(x + 0.13, y, np.round(x + 0.13 + size, 2), np.round(y + size, 2))
-    table = gpd.GeoDataFrame({
-        "id": np.arange(ROWS), "label": [f"L{n}" for n in range(ROWS)], "use": ["home", "shop", None] * (ROWS // 3),
-        "area": np.round(shapely.area(shapes), 1), "seen": [date.today() - timedelta(days=n % 30 if n else 0) for n in range(ROWS)],  # noqa: DTZ011
-        "entrance": gpd.GeoSeries(shapely.box(np.round(x + 1.11, 2), np.round(y + 0.12, 2), np.round(x + 2.27, 2), np.round(y + 1.33, 2)), crs=28992),
-    }, geometry=gpd.GeoSeries(shapes, crs=28992))
+    table = gpd.GeoDataFrame(
+        {
+            "id": np.arange(ROWS),
+            "label": [f"L{n}" for n in range(ROWS)],
+            "use": ["home", "shop", None] * (ROWS // 3),
+            "area": np.round(shapely.area(shapes), 1),
+            "seen": [date.today() - timedelta(days=n % 30 if n else 0) for n in range(ROWS)],  # noqa: DTZ011
+            "entrance": gpd.GeoSeries(
+                shapely.box(np.round(x + 1.11, 2), np.round(y + 0.12, 2), np.round(x + 2.27, 2), np.round(y + 1.33, 2)), crs=28992
+            ),
+        },
+        geometry=gpd.GeoSeries(shapes, crs=28992),
+    )
     table.loc[5, "area"] = None
     return table
 
@@ -127,12 +148,16 @@ BREACHES = {
     ("topology_rule_set",): (shape(shapely.box(155_000, 463_000, 164_000, 466_000)), ("geometry", "geometry", "overlap")),
     ("topology_parameters",): (shape(shapely.box(155_000, 463_000, 164_000, 466_000)), ("geometry", "geometry", "overlap")),
     ("topology_parameters", "tolerance"): (shape(shapely.box(155_000, 463_000, 164_000, 466_000)), ("geometry", "geometry", "overlap")),
-    ("topology_parameters", "gap_width"): (lambda table: beside(beside(table, 7, 160_000.0), 8, 160_010.5), ("geometry", "geometry", "gap")),
+    ("topology_parameters", "gap_width"): (
+        lambda table: beside(beside(table, 7, 160_000.0), 8, 160_010.5),
+        ("geometry", "geometry", "gap"),
+    ),
     ("topology_parameters", "dangle_length"): (None, ("geometry", "geometry", "dangle")),
     ("negative", "antimeridian"): (None, ("geometry", "geometry", "antimeridian")),
 }
 SETTINGS = {
-    ("required_accuracy_m",): {"required_accuracy_m": 1e-9}, ("topology_rule_set",): {"topology_rule_set": "planar"},
+    ("required_accuracy_m",): {"required_accuracy_m": 1e-9},
+    ("topology_rule_set",): {"topology_rule_set": "planar"},
     ("topology_parameters",): {"topology_rule_set": "planar", "topology_parameters": {"tolerance": 0.1}},
     ("topology_parameters", "tolerance"): {"topology_rule_set": "planar", "topology_parameters": {"tolerance": 0.1}},
     ("topology_parameters", "gap_width"): {"topology_rule_set": "planar", "topology_parameters": {"gap_width": 1.0}},
@@ -140,12 +165,25 @@ SETTINGS = {
 
 # Clauses that say how the product is called, described, made or served: no delivery can break them. Each with a value that is refused.
 DOCUMENT = {
-    ("contract_version",): "1.0.0", ("product_id",): "parcels", ("availability_target",): 1.5, ("product_owner_id",): "the steward",
-    ("name",): 5, ("description",): 5,
-    ("schema_fields", "time_zone"): "Mars/Olympus", ("schema_fields", "description"): 5, ("schema_fields", "deprecated"): "soon",
-    ("schema_fields", "volatile"): "often", ("schema_fields", "derived"): "area", ("schema_fields", "derived", "measure"): "weight",
-    ("schema_fields", "derived", "unit"): 5, ("schema_fields", "derived", "method"): "guess", ("semantics", "meaning"): 5,
-    ("geometry", "z_precision"): 99, ("geometry", "m_precision"): -1, ("geometry", "direction"): "left", ("geometry", "name"): "id",
+    ("contract_version",): "1.0.0",
+    ("product_id",): "parcels",
+    ("availability_target",): 1.5,
+    ("product_owner_id",): "the steward",
+    ("name",): 5,
+    ("description",): 5,
+    ("schema_fields", "time_zone"): "Mars/Olympus",
+    ("schema_fields", "description"): 5,
+    ("schema_fields", "deprecated"): "soon",
+    ("schema_fields", "volatile"): "often",
+    ("schema_fields", "derived"): "area",
+    ("schema_fields", "derived", "measure"): "weight",
+    ("schema_fields", "derived", "unit"): 5,
+    ("schema_fields", "derived", "method"): "guess",
+    ("semantics", "meaning"): 5,
+    ("geometry", "z_precision"): 99,
+    ("geometry", "m_precision"): -1,
+    ("geometry", "direction"): "left",
+    ("geometry", "name"): "id",
     ("negative", "statements"): "none",
 }
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts import contract
-from merestone.contract.document import Derived, Field, FieldType, GeometryClause, Semantics
+from merestone.contract.contract import Derived, Field, FieldType, GeometryClause, Semantics
 from merestone.errors import UsageError
 from merestone.gate.feature import DEGREES, check_rows, code_lists, nulls, patterns, steps
 from merestone.gate.findings import FindingTally
 from merestone.geometry.kernel import scan
-from merestone.outcome import PASS, REJECT, WARN, RowFaults
+from merestone.results.finding import PASS, REJECT, WARN, RowFaults
 
 TEXT = FieldType("string")
 SQUARE = "POLYGON ((10 56, 10.001 56, 10.001 56.001, 10 56.001, 10 56))"
@@ -79,18 +79,28 @@ def test_a_value_outside_the_code_list_is_named_with_its_row():
     assert (findings[0].surface, findings[0].rule) == ("semantics", "enum")
 
 
-@pytest.mark.parametrize(("kind", "enum", "good", "bad"), [
-    (FieldType("integer"), (1, 2), 2, 3),
-    (FieldType("number"), (0.1, 1), 0.1, 0.11),
-    (FieldType("boolean"), (True,), True, False),
-    (FieldType("date"), ("2020-01-01",), date(2020, 1, 1), date(2020, 1, 2)),
-    (FieldType("decimal", 6, 2), ("1.50",), Decimal("1.50"), Decimal("1.51")),
-    (TEXT, ("e\u0301",), "\u00e9", "e"),
-    (FieldType("list", members=(("item", TEXT),)), ("a", "b"), ["a", "b"], ["a", "c"]),
-])
+@pytest.mark.parametrize(
+    ("kind", "enum", "good", "bad"),
+    [
+        (FieldType("integer"), (1, 2), 2, 3),
+        (FieldType("number"), (0.1, 1), 0.1, 0.11),
+        (FieldType("boolean"), (True,), True, False),
+        (FieldType("date"), ("2020-01-01",), date(2020, 1, 1), date(2020, 1, 2)),
+        (FieldType("decimal", 6, 2), ("1.50",), Decimal("1.50"), Decimal("1.51")),
+        (TEXT, ("e\u0301",), "\u00e9", "e"),
+        (FieldType("list", members=(("item", TEXT),)), ("a", "b"), ["a", "b"], ["a", "c"]),
+    ],
+)
 def test_code_lists_work_on_every_type(kind, enum, good, bad):
-    types = {"integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32(), "decimal": pa.decimal128(6, 2),
-             "string": pa.string(), "list": pa.list_(pa.string())}
+    types = {
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "boolean": pa.bool_(),
+        "date": pa.date32(),
+        "decimal": pa.decimal128(6, 2),
+        "string": pa.string(),
+        "list": pa.list_(pa.string()),
+    }
     column = pa.array([good, bad, None, bad], types[kind.kind]).slice(1)
     faults = code_lists(pa.record_batch({"v": column}), listing(kind, enum))
     assert faults[0].rows.tolist() == [0, 2]
@@ -115,8 +125,10 @@ def test_a_pattern_names_the_texts_that_break_it():
     assert findings[0].count == 2
 
 
-@given(st.sampled_from([r"^[0-9]{4}$", r"[A-Z]+-\d+", "a|ab", r"(?i)abc", r"\w+", "[^x]*", r"a\.b", "x{2,2000}", "(a)(b)?", "."]),
-       st.lists(st.text("0123aAbB-.x\n\u00e9\u0664", max_size=5) | st.none(), max_size=8))
+@given(
+    st.sampled_from([r"^[0-9]{4}$", r"[A-Z]+-\d+", "a|ab", r"(?i)abc", r"\w+", "[^x]*", r"a\.b", "x{2,2000}", "(a)(b)?", "."]),
+    st.lists(st.text("0123aAbB-.x\n\u00e9\u0664", max_size=5) | st.none(), max_size=8),
+)
 def test_patterns_mean_what_python_means_by_them(pattern, texts):
     faults = patterns(pa.record_batch({"pid": pa.array(texts, pa.string())}), patterned(pattern))
     expected = [row for row, text in enumerate(texts) if text is not None and not re.fullmatch(pattern, text)]
@@ -141,10 +153,13 @@ def test_missing_and_empty_geometry_are_told_apart():
 
 def test_numbers_that_are_no_positions_are_named():
     """Case G06: an empty point (NaN NaN) is no bad number."""
-    texts = [shapely.to_wkb(shapely.Point(10, 56)), bytes.fromhex("010100000085eb51b81e052440000000000000f87f"),
-             shapely.to_wkb(shapely.linestrings([[10.02, 56.0], [np.inf, 56.0]])),
-             bytes.fromhex("01e90300008fc2f5285c0f24400000000000004c40000000000000f87f"),
-             bytes.fromhex("0101000000000000000000f87f000000000000f87f")]
+    texts = [
+        shapely.to_wkb(shapely.Point(10, 56)),
+        bytes.fromhex("010100000085eb51b81e052440000000000000f87f"),
+        shapely.to_wkb(shapely.linestrings([[10.02, 56.0], [np.inf, 56.0]])),
+        bytes.fromhex("01e90300008fc2f5285c0f24400000000000004c40000000000000f87f"),
+        bytes.fromhex("0101000000000000000000f87f000000000000f87f"),
+    ]
     faults, _ = places(*texts, agreement=contract(geometry=GeometryClause(empty=True)), limits=DEGREES)
     said = {int(row): observed for each in faults for row, observed in zip(each.rows, each.observed.to_pylist(), strict=True)}
     assert said == {1: "NaN", 2: "infinite", 3: "NaN in Z"}

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from merestone.gate.findings import FINDINGS_SCHEMA, FindingTally, findings_table, listed, name_rows, reasons, rejected
-from merestone.outcome import RowFaults, Sample
+from merestone.results.finding import RowFaults, Sample
 
 
 def faults(rows, observed, rule="enum", severity="error", field="use"):
@@ -27,7 +27,10 @@ def test_batches_add_up_and_rows_count_on():
     assert len(findings) == 1
     assert findings[0].count == 3
     assert [(sample.id, sample.row, sample.x, sample.y) for sample in findings[0].features] == [
-        ("k2", 2, 1.0, 2.0), ("k5", 5, 1.0, 2.0), ("k8", 8, 1.0, 2.0)]
+        ("k2", 2, 1.0, 2.0),
+        ("k5", 5, 1.0, 2.0),
+        ("k8", 8, 1.0, 2.0),
+    ]
     assert findings[0].observed == "x (rows k2 and k5), y (row k8)"
     assert findings[0].remedy == "repair it"
 
@@ -41,8 +44,9 @@ def test_counts_are_complete_and_samples_are_twenty():
 
 def test_many_different_values_are_named_in_part():
     findings = tallied((3000, [faults(range(3000), [f"v{n}" for n in range(3000)])])).findings()
-    assert findings[0].observed == ("v0 in 1 row, v1 in 1 row, v2 in 1 row, v3 in 1 row, v4 in 1 row and 995 or more other values, "
-                                    "first in row k1")
+    assert findings[0].observed == (
+        "v0 in 1 row, v1 in 1 row, v2 in 1 row, v3 in 1 row, v4 in 1 row and 995 or more other values, first in row k1"
+    )
 
 
 def test_errors_come_before_warnings():
@@ -78,15 +82,23 @@ def test_only_errors_reject_and_reasons_hold_every_fault_of_a_row():
     both = [faults([0, 2], ["x", None]), faults([2], ["y"], rule="pattern", field="code"), faults([1], ["w"], severity="warning")]
     assert rejected(both, 4).tolist() == [True, False, True, False]
     assert reasons(both, 4).to_pylist() == [
-        "use enum: x, expected one of a", "use enum: w, expected one of a",
-        "use enum: null, expected one of a; code pattern: y, expected one of a", None]
+        "use enum: x, expected one of a",
+        "use enum: w, expected one of a",
+        "use enum: null, expected one of a; code pattern: y, expected one of a",
+        None,
+    ]
     assert reasons(both, 4, severity="warning").to_pylist() == [None, "use enum: w, expected one of a", None, None]
     assert reasons([], 2).to_pylist() == [None, None]
 
 
 def test_the_findings_table_has_a_line_per_fault():
-    table = findings_table([faults([0, 2], ["x", "z"]), faults([2], ["y"], field="code")], rows=np.array([5, 6, 7]),
-                           ids=pa.array(["a", "b", "c"]), keys=pa.array([b"a", b"b", b"c"]), held=np.array([False, False, True]))
+    table = findings_table(
+        [faults([0, 2], ["x", "z"]), faults([2], ["y"], field="code")],
+        rows=np.array([5, 6, 7]),
+        ids=pa.array(["a", "b", "c"]),
+        keys=pa.array([b"a", b"b", b"c"]),
+        held=np.array([False, False, True]),
+    )
     assert table.schema == FINDINGS_SCHEMA
     assert table.select(["feature_id", "row", "field", "observed", "held"]).to_pylist() == [
         {"feature_id": "a", "row": 5, "field": "use", "observed": "x", "held": False},

@@ -29,7 +29,9 @@ def stored(shapes):
 
 def said(shapes, which=None, **more):
     which = which or rules()
-    return topology.findings(topology.judge(stored(shapes), which, **more), which, lambda places: [(f"f{n}", n + 1) for n in places.tolist()])
+    return topology.findings(
+        topology.judge(stored(shapes), which, **more), which, lambda places: [(f"f{n}", n + 1) for n in places.tolist()]
+    )
 
 
 def test_a_contract_without_a_rule_set_has_no_rules():
@@ -37,10 +39,17 @@ def test_a_contract_without_a_rule_set_has_no_rules():
 
 
 def test_an_overlap_names_both_features_the_place_and_the_area():
-    found, = said([box(0, 0, 10, 10), box(9.5, 0, 20, 10)])
-    assert (found.surface, found.field, found.rule, found.severity, found.count, found.per_row) == ("geometry", "geometry", "overlap", "error", 1, False)
+    (found,) = said([box(0, 0, 10, 10), box(9.5, 0, 20, 10)])
+    assert (found.surface, found.field, found.rule, found.severity, found.count, found.per_row) == (
+        "geometry",
+        "geometry",
+        "overlap",
+        "error",
+        1,
+        False,
+    )
     assert found.observed == "f0 and f1 share 5 m2"
-    sample, = found.features
+    (sample,) = found.features
     assert (sample.id, sample.row) == ("f0", 1)
     assert 9.5 <= sample.x <= 10
     assert 0 <= sample.y <= 10
@@ -64,7 +73,7 @@ def test_a_gap_where_a_refused_feature_belongs_is_none():
 
 def test_the_largest_come_first_and_all_are_counted():
     pairs = [shape for n in range(30) for shape in (box(10 * n, 0, 10 * n + 5, 5), box(10 * n + 4 - n / 100, 0, 10 * n + 8, 5))]
-    found, = said(pairs)
+    (found,) = said(pairs)
     assert (found.count, len(found.features)) == (30, 20)
     assert found.observed.startswith("f58 and f59 share 6.45 m2, ")
     assert found.observed.endswith(" and 25 more")
@@ -73,17 +82,29 @@ def test_the_largest_come_first_and_all_are_counted():
 def test_areas_of_degrees_are_told_in_metres():
     made = contract(topology_rule_set="planar")
     degrees = topology.rules_of(made, metres=111_320.0, geographic=True)
-    wkb = kernel.canonical(pa.array(shapely.to_wkb([box(5, 60, 5.001, 60.001), box(5, 60, 5.001, 60.001)]), pa.binary()), Grid(7), Shape("any", "xy"))[0]
-    found, = topology.findings(topology.judge(wkb.cast(pa.binary()), degrees, absent=None), degrees, lambda places: [("a", 1)] * len(places))
+    wkb = kernel.canonical(
+        pa.array(shapely.to_wkb([box(5, 60, 5.001, 60.001), box(5, 60, 5.001, 60.001)]), pa.binary()), Grid(7), Shape("any", "xy")
+    )[0]
+    (found,) = topology.findings(
+        topology.judge(wkb.cast(pa.binary()), degrees, absent=None), degrees, lambda places: [("a", 1)] * len(places)
+    )
     assert found.observed == "a and a share about 6,196 m2"
 
 
 def test_a_network_is_told_in_words():
-    shapes = [line([(0, 0), (20, 0)]), line([(20, 0), (20, 20)]), line([(20, 20), (0, 0)]), line([(0, 0), (10, 0), (20, 20)]),
-              line([(15, 0), (15, -9)]), line([(20, 20), (30, 0.5)]), line([(20, 0), (50, 0)])]
+    shapes = [
+        line([(0, 0), (20, 0)]),
+        line([(20, 0), (20, 20)]),
+        line([(20, 20), (0, 0)]),
+        line([(0, 0), (10, 0), (20, 20)]),
+        line([(15, 0), (15, -9)]),
+        line([(20, 20), (30, 0.5)]),
+        line([(20, 0), (50, 0)]),
+    ]
     found = {each.rule: each.observed for each in said(shapes, rules("network"))}
     assert found == {
-        "dangle": "f4 ends at no other line and f6 ends at no other line", "unconnected_end": "f4 ends on f0 between its vertices and f5 ends 0.5 m from f6",
+        "dangle": "f4 ends at no other line and f6 ends at no other line",
+        "unconnected_end": "f4 ends on f0 between its vertices and f5 ends 0.5 m from f6",
         "duplicate_edge": "f0 and f3 share 10 m",
     }
 
@@ -95,11 +116,14 @@ def test_solids_are_told_in_words():
     wkb = pa.array([shapely.to_wkb(solid, flavor="iso"), shapely.to_wkb(box(0, 0, 1, 1))], pa.binary())
     found = topology.findings(topology.judge(wkb, made), made, lambda places: [(f"f{n}", n + 1) for n in places.tolist()])
     assert [(each.rule, each.observed) for each in found] == [
-        ("topology", "f1 has no faces with Z that could be judged"), ("open_shell", "f0 has 3 edges with one face only"),
+        ("topology", "f1 has no faces with Z that could be judged"),
+        ("open_shell", "f0 has 3 edges with one face only"),
     ]
 
 
-@pytest.mark.parametrize(("rule_set", "shape"), [("planar", line([(0, 0), (1, 1)])), ("network", box(0, 0, 1, 1)), ("3d_solid", shapely.Point(1, 1))])
+@pytest.mark.parametrize(
+    ("rule_set", "shape"), [("planar", line([(0, 0), (1, 1)])), ("network", box(0, 0, 1, 1)), ("3d_solid", shapely.Point(1, 1))]
+)
 def test_what_a_rule_set_cannot_judge_is_an_error_and_not_a_pass(rule_set, shape):
     found = said([shape, None, shapely.Point()], rules(rule_set))
     assert [(each.rule, each.severity, each.count) for each in found] == [("topology", "error", 1)]
@@ -111,8 +135,12 @@ def test_a_fault_of_the_geometry_library_is_an_error_and_not_a_pass(monkeypatch)
         raise shapely.errors.GEOSException("TopologyException: side location conflict")
 
     monkeypatch.setattr(topology, "check_planar", fails)
-    found, = said([box(0, 0, 1, 1)])
-    assert (found.rule, found.severity, found.observed) == ("topology", "error", "could not be judged: TopologyException: side location conflict")
+    (found,) = said([box(0, 0, 1, 1)])
+    assert (found.rule, found.severity, found.observed) == (
+        "topology",
+        "error",
+        "could not be judged: TopologyException: side location conflict",
+    )
 
 
 # --- only what changed -----------------------------------------------------------------------------------------------------------------
@@ -132,7 +160,9 @@ def changed(before, after, which):
     names = list(arriving)
 
     def carried(boxes):
-        near = [name for name, shape in staying.items() if boxes is None or any(box(*each).intersects(box(*shape.bounds)) for each in boxes)]
+        near = [
+            name for name, shape in staying.items() if boxes is None or any(box(*each).intersects(box(*shape.bounds)) for each in boxes)
+        ]
         names[:] = [*arriving, *near]
         return stored([staying[name] for name in near])
 
@@ -152,8 +182,10 @@ def _told(breaches, names):
 
 
 GRID = {f"{i},{j}": box(i, j, i + 1, j + 1) for i in range(5) for j in range(5)}
-STREETS = {**{f"w{i},{j}": line([(i, j), (i + 1, j)]) for i in range(4) for j in range(5)},
-           **{f"n{i},{j}": line([(i, j), (i, j + 1)]) for i in range(5) for j in range(4)}}
+STREETS = {
+    **{f"w{i},{j}": line([(i, j), (i + 1, j)]) for i in range(4) for j in range(5)},
+    **{f"n{i},{j}": line([(i, j), (i, j + 1)]) for i in range(5) for j in range(4)},
+}
 
 
 @st.composite
@@ -226,7 +258,9 @@ def test_near_a_change_of_a_coverage_with_a_bay_the_same_is_found_as_everywhere(
     which = rules(**figures)
     after = data.draw(_changes(BAY))
     for x, y in data.draw(st.lists(st.tuples(st.integers(0, 10), st.integers(0, 11)), max_size=2)):
-        after[f"new {x},{y}"] = box(x / 2, y / 2, x / 2 + data.draw(st.sampled_from([0.5, 1, 1.5])), y / 2 + data.draw(st.sampled_from([0.5, 1])))
+        after[f"new {x},{y}"] = box(
+            x / 2, y / 2, x / 2 + data.draw(st.sampled_from([0.5, 1, 1.5])), y / 2 + data.draw(st.sampled_from([0.5, 1]))
+        )
     assert judged(BAY, which) == set()
     assert changed(BAY, after, which) == judged(after, which)
 
@@ -234,7 +268,11 @@ def test_near_a_change_of_a_coverage_with_a_bay_the_same_is_found_as_everywhere(
 def test_ground_that_was_wide_enough_and_is_not_any_more_is_a_gap_however_far_it_reaches():
     """A square hole with a narrow channel, whose end lies beyond what is near the square: filled, it leaves the channel alone."""
     before = {f"{y},{i}": box(i, y, i + 1, y + 1) for i in range(12) for y in (0, 2)}
-    before |= {"end 0": box(0, 1, 1, 2), "end 10": shapely.Polygon([(10, 1), (11, 1), (11, 2), (10, 2), (10, 1.5)]), "end 11": box(11, 1, 12, 2)}
+    before |= {
+        "end 0": box(0, 1, 1, 2),
+        "end 10": shapely.Polygon([(10, 1), (11, 1), (11, 2), (10, 2), (10, 1.5)]),
+        "end 11": box(11, 1, 12, 2),
+    }
     before |= {f"half {i}": box(i, 1.5, i + 1, 2) for i in range(2, 10)}
     which = rules(gap_width=0.75)
     assert judged(before, which) == set()

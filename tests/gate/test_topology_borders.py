@@ -26,7 +26,11 @@ def left(monkeypatch):
         read.clear()
         monkeypatch.setattr(topology_borders, "_STRIP", strip)
         found = topology_borders.outline(stored(shapes), 0)
-        return sorted(zip(*(each.tolist() for each in (found.x0, found.y0, found.x1, found.y1, found.owner)), strict=True)), list(read), found
+        return (
+            sorted(zip(*(each.tolist() for each in (found.x0, found.y0, found.x1, found.y1, found.owner)), strict=True)),
+            list(read),
+            found,
+        )
 
     return run
 

@@ -121,8 +121,11 @@ _lines = st.lists(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_
 @settings(max_examples=300, deadline=None)
 @given(_lines)
 def test_it_agrees_with_a_comparison_of_all_pairs(paths):
-    shapes = [line([a for a, b in zip(path, [*path[1:], None], strict=True) if a != b]) for path in paths if len(set(path)) > 1
-              and len([a for a, b in zip(path, [*path[1:], None], strict=True) if a != b]) > 1]
+    shapes = [
+        line([a for a, b in zip(path, [*path[1:], None], strict=True) if a != b])
+        for path in paths
+        if len(set(path)) > 1 and len([a for a, b in zip(path, [*path[1:], None], strict=True) if a != b]) > 1
+    ]
     if not shapes:
         return
     found = judged(shapes, 0)

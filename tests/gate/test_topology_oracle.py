@@ -147,15 +147,21 @@ def outline_of(face, shapes):
 @given(coverages())
 @example([Polygon([(0, 0), (0, 1), (1, 3)]), Polygon([(0, 0), (0, 3), (1, 0)]), Polygon([(0, 3), (0, 4), (1, 3)])])
 @example([box(0, 0, 6, 6).difference(box(2, 2, 4, 4))] * 2 + [box(2, 2, 4, 4)] * 2)  # all four edges of the hole fall together
-@example([MultiPolygon([box(0, 0, 4, 5).difference(box(1, 1, 4, 4)), Polygon([(2, 1), (3, 2), (2, 4)])])])  # two parts of one enclose ground
+@example(
+    [MultiPolygon([box(0, 0, 4, 5).difference(box(1, 1, 4, 4)), Polygon([(2, 1), (3, 2), (2, 4)])])]
+)  # two parts of one enclose ground
 @example([box(0, 0, 4, 1), box(0, 1, 4, 2), box(0, 1, 2, 3), box(2, 1, 4, 3)])  # the second cancels an edge that two others lie on
 @example([box(0, 0, 4, 1), box(0, 1, 4, 2), box(0, 1, 4, 2), box(2, 1, 3, 2)])  # a third's vertices split two equal edges
-@example([box(0, 1, 9, 2), box(0, 7, 9, 8), box(1, 0, 2, 9), box(7, 0, 8, 9), box(4, 4, 5, 5)])  # four that cross around ground with an island
+@example(
+    [box(0, 1, 9, 2), box(0, 7, 9, 8), box(1, 0, 2, 9), box(7, 0, 8, 9), box(4, 4, 5, 5)]
+)  # four that cross around ground with an island
 def test_it_agrees_with_a_comparison_of_all_pairs_and_all_faces(shapes):
     wkb = stored(shapes)
     found = check_planar(wkb, 0)
     shapes = shapely.from_wkb(wkb.to_numpy(zero_copy_only=False)).tolist()
-    overlaps, mismatches = ([(int(a), int(b)) for a, b in zip(each.one, each.other, strict=True)] for each in (found.overlaps, found.mismatches))
+    overlaps, mismatches = (
+        [(int(a), int(b)) for a, b in zip(each.one, each.other, strict=True)] for each in (found.overlaps, found.mismatches)
+    )
     assert sorted(overlaps) == sorted(overlapping(shapes))
     assert sorted(mismatches) == sorted(unlike_borders(shapes))
     faces = open_faces(shapes)

@@ -136,8 +136,13 @@ def test_large_numbers_are_compared_exactly():
 def test_the_outline_of_a_change_decides_whether_gaps_can_have_changed():
     before = canonical([box(0, 0, 1, 1), box(1, 0, 2, 1)])
     assert not boundary_changes(before, canonical([box(0, 0, 1, 1), box(1, 0, 2, 1)]), 2)
-    assert not boundary_changes(before, canonical([shapely.Polygon([(0, 0), (1, 0), (1.5, 0.5), (1, 1), (0, 1)]),
-                                                   shapely.Polygon([(1, 0), (2, 0), (2, 1), (1, 1), (1.5, 0.5)])]), 2)
+    assert not boundary_changes(
+        before,
+        canonical(
+            [shapely.Polygon([(0, 0), (1, 0), (1.5, 0.5), (1, 1), (0, 1)]), shapely.Polygon([(1, 0), (2, 0), (2, 1), (1, 1), (1.5, 0.5)])]
+        ),
+        2,
+    )
     assert boundary_changes(before, canonical([box(0, 0, 1, 1)]), 2)
     assert boundary_changes(canonical([]), before, 2)
 

@@ -12,12 +12,19 @@ from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
 
 CUBE = [
-    [(0, 0, 0), (0, 1, 0), (1, 1, 0), (1, 0, 0)], [(0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1)],
-    [(0, 0, 0), (1, 0, 0), (1, 0, 1), (0, 0, 1)], [(1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 0, 1)],
-    [(1, 1, 0), (0, 1, 0), (0, 1, 1), (1, 1, 1)], [(0, 1, 0), (0, 0, 0), (0, 0, 1), (0, 1, 1)],
+    [(0, 0, 0), (0, 1, 0), (1, 1, 0), (1, 0, 0)],
+    [(0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1)],
+    [(0, 0, 0), (1, 0, 0), (1, 0, 1), (0, 0, 1)],
+    [(1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 0, 1)],
+    [(1, 1, 0), (0, 1, 0), (0, 1, 1), (1, 1, 1)],
+    [(0, 1, 0), (0, 0, 0), (0, 0, 1), (0, 1, 1)],
 ]
-TETRAHEDRON = [[(0, 0, 0), (0, 1, 0), (1, 0, 0)], [(0, 0, 0), (1, 0, 0), (0, 0, 1)], [(1, 0, 0), (0, 1, 0), (0, 0, 1)],
-               [(0, 1, 0), (0, 0, 0), (0, 0, 1)]]
+TETRAHEDRON = [
+    [(0, 0, 0), (0, 1, 0), (1, 0, 0)],
+    [(0, 0, 0), (1, 0, 0), (0, 0, 1)],
+    [(1, 0, 0), (0, 1, 0), (0, 0, 1)],
+    [(0, 1, 0), (0, 0, 0), (0, 0, 1)],
+]
 
 
 def multi(faces):
@@ -38,7 +45,9 @@ def shells(*values):
     return check_solids(pa.array(values, pa.binary()), 2, 2)
 
 
-@pytest.mark.parametrize("value", [multi(CUBE), surface(CUBE), surface(CUBE, order=">"), surface(TETRAHEDRON, 16), surface(TETRAHEDRON, 16, ">"), None])
+@pytest.mark.parametrize(
+    "value", [multi(CUBE), surface(CUBE), surface(CUBE, order=">"), surface(TETRAHEDRON, 16), surface(TETRAHEDRON, 16, ">"), None]
+)
 def test_a_closed_shell_has_no_findings(value):
     found = shells(value)
     assert (len(found), len(found.unread)) == (0, 0)
@@ -57,12 +66,17 @@ def test_a_face_that_stands_twice_crowds_its_edges():
 
 
 def test_a_corner_that_lies_apart_opens_the_shell():
-    apart = [[(1.01, 1, 1) if corner == (1, 1, 1) else corner for corner in CUBE[0 if n else 1]] if not n else face for n, face in enumerate(CUBE)]
+    apart = [
+        [(1.01, 1, 1) if corner == (1, 1, 1) else corner for corner in CUBE[0 if n else 1]] if not n else face
+        for n, face in enumerate(CUBE)
+    ]
     assert len(shells(multi(apart))) == 1
 
 
 def test_the_stored_form_of_a_solid_is_judged_alike():
-    stored = kernel.canonical(pa.array([multi(CUBE), multi(CUBE[1:])], pa.binary()), Grid(2), Shape("multipolygon", "xyz"))[0].cast(pa.binary())
+    stored = kernel.canonical(pa.array([multi(CUBE), multi(CUBE[1:])], pa.binary()), Grid(2), Shape("multipolygon", "xyz"))[0].cast(
+        pa.binary()
+    )
     assert check_solids(stored, 2, 2).row.tolist() == [1]
 
 
@@ -72,17 +86,20 @@ def test_the_place_of_an_open_edge_is_told():
     assert 0 <= found.y[0] <= 100
 
 
-@pytest.mark.parametrize("value", [
-    shapely.to_wkb(shapely.box(0, 0, 1, 1)),  # no Z
-    shapely.to_wkb(shapely.Point(1, 1, 1), flavor="iso"),
-    surface(TETRAHEDRON, 16)[:-8],
-    surface(CUBE)[:-8],
-])
+@pytest.mark.parametrize(
+    "value",
+    [
+        shapely.to_wkb(shapely.box(0, 0, 1, 1)),  # no Z
+        shapely.to_wkb(shapely.Point(1, 1, 1), flavor="iso"),
+        surface(TETRAHEDRON, 16)[:-8],
+        surface(CUBE)[:-8],
+    ],
+)
 def test_what_cannot_be_judged_is_said(value):
     found = shells(multi(CUBE), value)
     assert found.unread.tolist() == [1]
 
 
 def test_many_solids_are_judged_apart():
-    moved = [[[(x + 2 * n, y, z) for x, y, z in face] for face in CUBE[n % 2:]] for n in range(20)]
+    moved = [[[(x + 2 * n, y, z) for x, y, z in face] for face in CUBE[n % 2 :]] for n in range(20)]
     assert shells(*[multi(each) for each in moved]).row.tolist() == list(np.arange(1, 20, 2))

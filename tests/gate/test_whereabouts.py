@@ -19,7 +19,15 @@ def ground(code="EPSG:4326", *references, exchanged=False):
     degrees = code in ("EPSG:4326", "EPSG:4258")
     area = area_of_use(code)
     own = () if code == "EPSG:4326" else (Reference(f"the area of use of {code}", area, 0.1),)
-    return Ground("geometry", code, degrees, (*references, *own, *((WORLD,) if degrees else ())), area, None if degrees else degrees_of_use(code), exchanged)
+    return Ground(
+        "geometry",
+        code,
+        degrees,
+        (*references, *own, *((WORLD,) if degrees else ())),
+        area,
+        None if degrees else degrees_of_use(code),
+        exchanged,
+    )
 
 
 def points(*xy):
@@ -36,8 +44,13 @@ def judged(where, boxes):
     return decide(where, census(where, boxes))
 
 
-PLACES = {"EPSG:28992": (155_000, 463_000, 9_000), "EPSG:25832": (570_000, 6_220_000, 9_000), "EPSG:2193": (1_749_000, 5_428_000, 9_000),
-          "EPSG:3301": (659_000, 6_474_000, 9_000), "EPSG:4258": (10.1, 56.1, 0.1)}
+PLACES = {
+    "EPSG:28992": (155_000, 463_000, 9_000),
+    "EPSG:25832": (570_000, 6_220_000, 9_000),
+    "EPSG:2193": (1_749_000, 5_428_000, 9_000),
+    "EPSG:3301": (659_000, 6_474_000, 9_000),
+    "EPSG:4258": (10.1, 56.1, 0.1),
+}
 
 
 @pytest.mark.parametrize("code", PLACES)
@@ -45,7 +58,12 @@ def test_the_area_of_use_alone_tells_the_order(code):
     where, right = ground(code), scattered(*PLACES[code])
     assert (judged(where, right).decision, judged(where, right).finding) == ("ok", None)
     verdict = judged(where, right[:, [1, 0, 3, 2]])
-    assert (verdict.decision, verdict.finding.surface, verdict.finding.field, verdict.finding.rule) == ("swapped", "crs", "geometry", "axis_order")
+    assert (verdict.decision, verdict.finding.surface, verdict.finding.field, verdict.finding.rule) == (
+        "swapped",
+        "crs",
+        "geometry",
+        "axis_order",
+    )
     assert "holds 0 of 1,000 rows as given, 1,000 with x and y exchanged" in verdict.evidence[0]
 
 
@@ -63,7 +81,9 @@ def test_degrees_of_the_whole_world_decide_nothing_by_themselves():
         assert "holds 1,000 of 1,000 rows as given, 1,000 with x and y exchanged" in verdict.evidence[0]
 
 
-@pytest.mark.parametrize("reference", [Reference("the contract's extent", (3.0, 50.0, 8.0, 54.0), 0.5), Reference("v12", (4.9, 51.9, 6.2, 53.1), 1.0)])
+@pytest.mark.parametrize(
+    "reference", [Reference("the contract's extent", (3.0, 50.0, 8.0, 54.0), 0.5), Reference("v12", (4.9, 51.9, 6.2, 53.1), 1.0)]
+)
 def test_the_extent_or_the_last_version_decides_where_degrees_do_not(reference):
     assert judged(ground("EPSG:4326", reference), scattered(5, 52, 1)).decision == "ok"
     assert judged(ground("EPSG:4326", reference), scattered(52, 5, 1)).decision == "swapped"
@@ -118,13 +138,20 @@ def test_numbers_of_the_agreed_crs_under_another_name(code):
     agreed = "EPSG:28992"
     assert judged(ground(code), scattered(*PLACES[agreed])).finding is None  # by itself it is not far enough
     verdict = judged(labelled(code, agreed), scattered(*PLACES[agreed]))
-    assert (verdict.decision, verdict.finding.rule, verdict.finding.field, verdict.finding.count) == ("wrong CRS", "crs_position", "geometry", 1_000)
+    assert (verdict.decision, verdict.finding.rule, verdict.finding.field, verdict.finding.count) == (
+        "wrong CRS",
+        "crs_position",
+        "geometry",
+        1_000,
+    )
     assert agreed in verdict.finding.remedy
 
 
 @pytest.mark.parametrize("agreed", PLACES)
-@pytest.mark.parametrize("code", ["EPSG:3857", "EPSG:3035", "EPSG:32631", "EPSG:32632", "EPSG:32633", "EPSG:25831", "EPSG:28992", "EPSG:4258",
-                                  "EPSG:3301", "EPSG:3067"])
+@pytest.mark.parametrize(
+    "code",
+    ["EPSG:3857", "EPSG:3035", "EPSG:32631", "EPSG:32632", "EPSG:32633", "EPSG:25831", "EPSG:28992", "EPSG:4258", "EPSG:3301", "EPSG:3067"],
+)
 def test_a_sound_delivery_in_another_crs_is_never_mislabelled(code, agreed):
     """Also in a zone next to the one where it lies, as neighbours use them."""
     x, y, size = PLACES[agreed]

@@ -23,7 +23,11 @@ VALUES = [0.0, -0.0, 1.0, 2.0, -1.0, 0.005, 1.0049999, 123456.785, math.nan, mat
 COUNTS = [0, 1, 2, 3, 4, 0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF]
 GRIDS = [Grid(2), Grid(7), Grid(-1), Grid(0, 3, 1)]
 SHAPES = [
-    Shape(), Shape("polygon", "xy"), Shape("multipolygon", "xyz"), Shape("linestring", "xym", "irrelevant"), Shape("multi", "xyzm"),
+    Shape(),
+    Shape("polygon", "xy"),
+    Shape("multipolygon", "xyz"),
+    Shape("linestring", "xym", "irrelevant"),
+    Shape("multi", "xyzm"),
     Shape("geometrycollection"),
 ]
 
@@ -83,10 +87,14 @@ def compare(rows, seed):
         stored, flags = kernel.canonical(column, grid, shape)
         xy = kernel.coordinates(column)
         answers[name] = {
-            "digest": kernel.digest([], column, grid, shape, rows), "stored": stored, "flags": flags.tolist(),
+            "digest": kernel.digest([], column, grid, shape, rows),
+            "stored": stored,
+            "flags": flags.tolist(),
             "scan": [getattr(seen, each).tolist() for each in ("kind", "has_z", "has_m", "empty", "parts", "vertices", "flags")],
-            "bounds": np.nan_to_num(seen.bounds, nan=-7.0).tolist(), "xy": xy.view(np.int64).tolist(),
-            "moved": kernel.with_coordinates(column, np.zeros(xy.shape)), "valid": kernel.valid(column).tolist(),
+            "bounds": np.nan_to_num(seen.bounds, nan=-7.0).tolist(),
+            "xy": xy.view(np.int64).tolist(),
+            "moved": kernel.with_coordinates(column, np.zeros(xy.shape)),
+            "valid": kernel.valid(column).tolist(),
             "measures": [np.nan_to_num(each, nan=-7.0).tolist() for each in kernel.measures(column)],
         }
     first = answers[kernel.available()[0]]
@@ -95,7 +103,12 @@ def compare(rows, seed):
             assert answer == other[key], (seed, key)
     rules = reference.Rules(reference.Grids(grid.precision, grid.z, grid.m), shape.keep_z, shape.keep_m, shape.either_way)
     for value, digest, stored, flags, kind in zip(
-        values, first["digest"].to_pylist(), first["stored"].to_pylist(), first["flags"], first["scan"][0], strict=True,
+        values,
+        first["digest"].to_pylist(),
+        first["stored"].to_pylist(),
+        first["flags"],
+        first["scan"][0],
+        strict=True,
     ):
         assert digest == reference.digest(value, {}, rules), (seed, value)
         expected = (None, 0) if value is None else reference.stored(value, shape.type, rules)

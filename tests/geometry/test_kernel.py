@@ -25,10 +25,22 @@ from merestone.geometry.form import Grid, Shape
 KERNELS = kernel.available()
 EXAMPLES = 40  # each; `make soak` tries very many more (test_soak)
 TYPES = [
-    "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geometry", "any", "multi",
+    "point",
+    "linestring",
+    "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geometrycollection",
+    "geometry",
+    "any",
+    "multi",
 ]
 shapes = st.builds(
-    Shape, st.sampled_from(TYPES), st.sampled_from(["xy", "xyz", "xym", "xyzm", "as_is"]), st.sampled_from(["significant", "irrelevant"]),
+    Shape,
+    st.sampled_from(TYPES),
+    st.sampled_from(["xy", "xyz", "xym", "xyzm", "as_is"]),
+    st.sampled_from(["significant", "irrelevant"]),
 )
 grids = st.builds(Grid, st.integers(-3, 15), st.none() | st.integers(-2, 6), st.none() | st.integers(-2, 6))
 
@@ -75,9 +87,16 @@ closed = st.lists(corners, min_size=3, max_size=5).map(lambda ring: [*ring, ring
 
 
 @settings(max_examples=EXAMPLES * 5, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from([4, 5, 6]), st.lists(st.lists(closed, min_size=1, max_size=4), min_size=1, max_size=4)), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([4, 5, 6]), st.lists(st.lists(closed, min_size=1, max_size=4), min_size=1, max_size=4)),
+        min_size=1,
+        max_size=4,
+    )
+)
 def test_holes_and_parts_that_begin_alike_are_ordered_by_all_their_bytes(rows):
     """So few positions that most runs share their first vertex and their number of vertices."""
+
     def member(kind, rings):
         return (kind - 3, False, False, rings if kind == 6 else rings[0] if kind == 5 else rings[0][:1])
 
@@ -240,8 +259,12 @@ def measured(tree):
 
 def test_decimals_counts_what_each_ordinate_needs():
     given = lines(
-        "POINT (1 0.5)", "POINT (0.1 0.125)", "LINESTRING (5337087.02 657035.913, 0.1234567 1e-15)", "POINT (0.3333333333333333 1e22)",
-        "POINT EMPTY", None,
+        "POINT (1 0.5)",
+        "POINT (0.1 0.125)",
+        "LINESTRING (5337087.02 657035.913, 0.1234567 1e-15)",
+        "POINT (0.3333333333333333 1e22)",
+        "POINT EMPTY",
+        None,
     )
     counts = kernel.decimals(given)
     assert counts[0].tolist() == [1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
@@ -274,8 +297,10 @@ ringed = st.lists(places, min_size=3, max_size=7).map(lambda run: [*run, run[0]]
 framed = st.sampled_from([[(0, 0), (4, 0), (4, 4), (0, 4), (0, 0)], [(-9, -9), (9, -9), (9, 9), (-9, 9), (-9, -9)]])
 areas = st.lists(ringed, min_size=1, max_size=3) | st.tuples(framed, ringed).map(list) | st.tuples(framed, ringed, ringed).map(list)
 drawn = st.one_of(
-    areas.map(lambda rings: (3, rings)), st.lists(areas, min_size=1, max_size=3).map(lambda parts: (6, [(3, False, False, rings) for rings in parts])),
-    st.lists(places, min_size=2, max_size=4).map(lambda run: (2, run)), st.lists(places, min_size=1, max_size=2).map(lambda run: (1, run[:1])),
+    areas.map(lambda rings: (3, rings)),
+    st.lists(areas, min_size=1, max_size=3).map(lambda parts: (6, [(3, False, False, rings) for rings in parts])),
+    st.lists(places, min_size=2, max_size=4).map(lambda run: (2, run)),
+    st.lists(places, min_size=1, max_size=2).map(lambda run: (1, run[:1])),
 )
 
 
@@ -310,15 +335,24 @@ def star(vertices, radius=10.0):
 def test_one_crossing_in_a_ring_is_seen_however_long_it_is(vertices):
     good, bad = star(vertices), star(vertices)
     bad[[2, 3]] = bad[[3, 2]]
-    shapes = [shapely.Polygon(good), shapely.Polygon(bad), shapely.Polygon(star(vertices, 99.0), [good]), shapely.Polygon(good, [star(7, 99.0)])]
+    shapes = [
+        shapely.Polygon(good),
+        shapely.Polygon(bad),
+        shapely.Polygon(star(vertices, 99.0), [good]),
+        shapely.Polygon(good, [star(7, 99.0)]),
+    ]
     assert kernel.valid(pa.array(shapely.to_wkb(shapes))).tolist() == [True, False, True, False]
 
 
 def test_rings_within_each_other_are_seen():
     frame, inner, least = ("({0} {0}, {1} {0}, {1} {1}, {0} {1}, {0} {0})".format(at, 20 - at) for at in (0, 2, 4))
     given = lines(
-        f"POLYGON ({frame}, {inner}, {least})", f"MULTIPOLYGON (({frame}), ({inner}))", f"MULTIPOLYGON (({inner}), ({frame}))",
-        f"MULTIPOLYGON (({frame}, {inner}), ({least}))", f"POLYGON ({inner}, {frame})", f"POLYGON ({frame}, {inner})",
+        f"POLYGON ({frame}, {inner}, {least})",
+        f"MULTIPOLYGON (({frame}), ({inner}))",
+        f"MULTIPOLYGON (({inner}), ({frame}))",
+        f"MULTIPOLYGON (({frame}, {inner}), ({least}))",
+        f"POLYGON ({inner}, {frame})",
+        f"POLYGON ({frame}, {inner})",
     )
     assert kernel.valid(given).tolist() == [False, False, False, True, False, True]
 
@@ -326,7 +360,10 @@ def test_rings_within_each_other_are_seen():
 def test_a_vertex_closer_to_an_edge_than_doubles_can_tell():
     """The computed sign of such an orientation is noise: of a notch that reaches down to its ring's long edge, or through it."""
     noise = np.random.default_rng(3)
-    start, run = noise.uniform(-1e-3, 1e-3, (3000, 2)), noise.uniform(500, 1000, (3000, 2))  # far apart in size, so that differences round too
+    start, run = (
+        noise.uniform(-1e-3, 1e-3, (3000, 2)),
+        noise.uniform(500, 1000, (3000, 2)),
+    )  # far apart in size, so that differences round too
     left = np.stack([-run[:, 1], run[:, 0]], axis=-1)
     notch = start + noise.uniform(0.3, 0.7, (3000, 1)) * run
     rings = np.stack([start, start + run, start + 0.8 * run + left, notch, start + 0.2 * run + left, start], axis=1)
@@ -338,9 +375,14 @@ def test_a_vertex_closer_to_an_edge_than_doubles_can_tell():
 def test_what_is_plainly_valid_is_not_left_to_geos(each_kernel, monkeypatch):
     """A building, a block with a yard, islands, a street with straight stretches: the compiled kernel sees for itself that they are valid."""
     given = lines(
-        "POLYGON ((0 0, 5 0, 10 0, 10 10, 0 10, 0 0))", "POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (2 2, 2 4, 4 4, 4 2, 2 2), (5 5, 5 6, 6 6, 6 5, 5 5))",
-        "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)), ((2 0, 3 0, 3 1, 2 0)))", "LINESTRING (0 0, 1 1, 0 0)", "MULTILINESTRING ((0 0, 1 1), (0 1, 1 0))",
-        "POINT (1 2)", "MULTIPOINT (1 2, 1 2)", "POLYGON Z ((0 0 1, 5 0 nan, 5 5 1, 0 0 1))",
+        "POLYGON ((0 0, 5 0, 10 0, 10 10, 0 10, 0 0))",
+        "POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (2 2, 2 4, 4 4, 4 2, 2 2), (5 5, 5 6, 6 6, 6 5, 5 5))",
+        "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)), ((2 0, 3 0, 3 1, 2 0)))",
+        "LINESTRING (0 0, 1 1, 0 0)",
+        "MULTILINESTRING ((0 0, 1 1), (0 1, 1 0))",
+        "POINT (1 2)",
+        "MULTIPOINT (1 2, 1 2)",
+        "POLYGON Z ((0 0 1, 5 0 nan, 5 5 1, 0 0 1))",
     )
     asked = []
     there = kernel.fallback.valid
@@ -375,7 +417,8 @@ def test_blake2b_of_every_length_near_a_block():
     for count in range(18):
         some = [values[(7 * each * each + count) % 600] for each in range(count)]
         assert [bytes(each) for each in kernel.hashed([pa.array(some, pa.binary())], count, 32)] == [
-            hashlib.blake2b(value, digest_size=32).digest() for value in some]
+            hashlib.blake2b(value, digest_size=32).digest() for value in some
+        ]
 
 
 @st.composite
@@ -391,8 +434,11 @@ def pieces(draw):
             texts = [text + constant for text in texts]
             continue
         some, kinds = {
-            "text": (st.text(max_size=6), pa.string()), "binary": (st.binary(max_size=200), pa.binary()), "codes": (st.text(max_size=3), pa.string()),
-            "int32": (st.integers(-2**31, 2**31 - 1), pa.int32()), "int64": (st.integers(-2**63, 2**63 - 1), pa.int64()),
+            "text": (st.text(max_size=6), pa.string()),
+            "binary": (st.binary(max_size=200), pa.binary()),
+            "codes": (st.text(max_size=3), pa.string()),
+            "int32": (st.integers(-(2**31), 2**31 - 1), pa.int32()),
+            "int64": (st.integers(-(2**63), 2**63 - 1), pa.int64()),
             "fixed": (st.binary(min_size=3, max_size=3), pa.binary(3)),
         }[kind]
         before = draw(st.integers(0, 3))  # rows that are cut off in front
@@ -404,8 +450,14 @@ def pieces(draw):
         plain = [None if each is None else each.encode() if isinstance(each, str) else each for each in values]
         if kind in ("int32", "int64") or draw(st.booleans()):
             found.append(kernel.Entry(b"name", array))
-            plain = [each.hex().encode() if kind == "fixed" and each is not None else each if each is None or isinstance(each, bytes)
-                     else str(each).encode() for each in plain]
+            plain = [
+                each.hex().encode()
+                if kind == "fixed" and each is not None
+                else each
+                if each is None or isinstance(each, bytes)
+                else str(each).encode()
+                for each in plain
+            ]
             plain = [None if each is None else b"name:%d:%b," % (len(each), each) for each in plain]
         else:
             found.append(array)
@@ -419,7 +471,9 @@ def test_pieces_are_joined_and_hashed_row_by_row(drawn):
     given_pieces, texts = drawn
     assert kernel.joined(given_pieces, len(texts)).to_pylist() == texts
     for size in (16, 32):
-        assert [bytes(each) for each in kernel.hashed(given_pieces, len(texts), size)] == [hashlib.blake2b(each, digest_size=size).digest() for each in texts]
+        assert [bytes(each) for each in kernel.hashed(given_pieces, len(texts), size)] == [
+            hashlib.blake2b(each, digest_size=size).digest() for each in texts
+        ]
 
 
 def test_dictionaries_of_any_make_are_joined():

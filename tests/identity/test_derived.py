@@ -66,5 +66,6 @@ def test_bytes_in_hexadecimal_are_those_of_python(values, skipped):
     wanted = [None if each is None else each.hex() for each in values[skipped:]]
     for kind in (pa.binary(), pa.large_binary()):
         assert hexadecimal(given_.cast(kind)).to_pylist() == wanted
-    assert hexadecimal(kernel.blake2b16(given_)).to_pylist() == [None if each is None else hashlib.blake2b(each, digest_size=16).hexdigest()
-                                                                  for each in values[skipped:]]
+    assert hexadecimal(kernel.blake2b16(given_)).to_pylist() == [
+        None if each is None else hashlib.blake2b(each, digest_size=16).hexdigest() for each in values[skipped:]
+    ]

@@ -21,7 +21,7 @@ from shapely.affinity import translate
 from contracts import contract
 from identity import reference
 from identity.wkb_strategies import PLAIN, to_bytes, trees, wkb
-from merestone.contract.document import Derived, Field, FieldType, GeometryClause
+from merestone.contract.contract import Derived, Field, FieldType, GeometryClause
 from merestone.contract.field_type import parse_type
 from merestone.geometry.form import Grid, Shape
 from merestone.identity.canonical import sorted_columns
@@ -81,14 +81,17 @@ TYPES = {
     "nested": (pa.list_(pa.list_(pa.int64())), st.lists(st.none() | st.lists(int64s, max_size=2), max_size=3), same),
     "struct": (
         pa.struct([("k", pa.int64()), ("e\u0301", pa.string())]),
-        st.fixed_dictionaries({"k": st.none() | int64s, "e\u0301": st.none() | texts}), same,
+        st.fixed_dictionaries({"k": st.none() | int64s, "e\u0301": st.none() | texts}),
+        same,
     ),
     "structs": (
         pa.list_(pa.struct([("b", pa.list_(pa.bool_()))])),
-        st.lists(st.none() | st.fixed_dictionaries({"b": st.none() | st.lists(st.booleans(), max_size=2)}), max_size=2), same,
+        st.lists(st.none() | st.fixed_dictionaries({"b": st.none() | st.lists(st.booleans(), max_size=2)}), max_size=2),
+        same,
     ),
     "map": (
-        pa.map_(pa.string(), pa.int64()), st.lists(st.tuples(texts, st.none() | int64s), max_size=2),
+        pa.map_(pa.string(), pa.int64()),
+        st.lists(st.tuples(texts, st.none() | int64s), max_size=2),
         lambda pairs: [{"key": k, "value": v} for k, v in pairs],
     ),
     "null": (pa.null(), st.none(), same),
@@ -150,7 +153,8 @@ def test_a_contract_type_decides_the_tag():
         assert digest_batch(as_float, layout, None) == digest_batch(as_int, layout, None)
     layout = Layout((DigestField("n", parse_type("decimal(5,2)")),), GRID)
     assert digest_batch(pa.table({"n": pa.array([Decimal("1.5")])}), layout, None) == digest_batch(
-        pa.table({"n": pa.array([Decimal("1.50")])}), layout, None)
+        pa.table({"n": pa.array([Decimal("1.50")])}), layout, None
+    )
     utc = pa.table({"t": pa.array([0], pa.timestamp("ms"))}), pa.table({"t": pa.array([0], pa.timestamp("ns", "UTC"))})
     layout = Layout((DigestField("t", parse_type("timestamp")),), GRID)
     assert digest_batch(utc[0], layout, None) == digest_batch(utc[1], layout, None)
@@ -160,10 +164,14 @@ def test_the_layout_of_a_contract():
     text, number, spot = FieldType("string"), FieldType("number"), FieldType("geometry")
     agreed = contract(
         schema_fields=(
-            Field("pid", text), Field("name", text), Field("guid", text, volatile=True), Field("area", number, derived=Derived("area")),
+            Field("pid", text),
+            Field("name", text),
+            Field("guid", text, volatile=True),
+            Field("area", number, derived=Derived("area")),
             Field("spot", spot, crs_epsg=4326, coordinate_precision=5),
         ),
-        coordinate_precision=3, geometry=GeometryClause(dimensions="xyz", z_precision=1, direction="irrelevant"),
+        coordinate_precision=3,
+        geometry=GeometryClause(dimensions="xyz", z_precision=1, direction="irrelevant"),
     )
     layout = layout_of_contract(agreed, ["pid"])
     assert [each.name for each in layout.fields] == ["name", "spot"]
@@ -217,7 +225,7 @@ def test_told_otherwise_but_the_same(tree, seed, order, ewkb):
 
 
 @settings(max_examples=200, deadline=None)
-@given(trees(ordinates=st.integers(-10**9, 10**9).map(lambda q: q / 1e7), kinds=(1, 2, 3, 4, 5, 6, 7)), st.integers(0, 2**32))
+@given(trees(ordinates=st.integers(-(10**9), 10**9).map(lambda q: q / 1e7), kinds=(1, 2, 3, 4, 5, 6, 7)), st.integers(0, 2**32))
 def test_noise_below_the_grid_is_not_seen(tree, seed):
     noise = random.Random(seed)
 
@@ -291,8 +299,11 @@ def features(n, seed):
         hole = [(on(x + r * 0.1 * math.cos(a)), on(y + r * 0.1 * math.sin(a))) for a in (0.3, 2.4, 4.5)]
         line = [(on(x + r * i), on(y + noise.uniform(-r, r)), on(noise.uniform(0, 500))) for i in range(noise.randint(2, 8))]
         attributes = {
-            "name": f"street {noise.randint(0, 10**6)}", "number": noise.randint(1, 300), "share": noise.random(),
-            "open": noise.random() < 0.5, "day": dt.date(2000, 1, 1) + dt.timedelta(days=noise.randint(0, 9000)),
+            "name": f"street {noise.randint(0, 10**6)}",
+            "number": noise.randint(1, 300),
+            "share": noise.random(),
+            "open": noise.random() < 0.5,
+            "day": dt.date(2000, 1, 1) + dt.timedelta(days=noise.randint(0, 9000)),
             "tags": ["a", str(noise.randint(0, 9))],
         }
         yield Feature(shapely.Polygon(shell, [hole]), shapely.LineString(line), attributes)
@@ -369,7 +380,8 @@ EDITS = {
     "geometry to empty": with_polygon(lambda _: shapely.Polygon()),
     "wrapped in a collection": with_polygon(lambda g: shapely.GeometryCollection([g])),
     "vertices in another order": with_polygon(
-        lambda g: shapely.Polygon([g.exterior.coords[1], g.exterior.coords[0], *g.exterior.coords[2:-1]], g.interiors)),
+        lambda g: shapely.Polygon([g.exterior.coords[1], g.exterior.coords[0], *g.exterior.coords[2:-1]], g.interiors)
+    ),
     "a letter": with_attributes(name=lambda v: v + "x"),
     "letter case": with_attributes(name=str.upper),
     "a blank at the end": with_attributes(name=lambda v: v + " "),
@@ -427,12 +439,16 @@ def test_fields_do_not_run_into_each_other():
 def test_slices_and_chunks_give_the_digests_of_the_whole():
     n = 300
     noise = np.random.default_rng(5)
-    table = pa.table({
-        "a": pa.array([None if i % 7 == 0 else f"{unicodedata.normalize('NFD', 'é')}{i}" for i in range(n)]),
-        "b": pa.array(noise.integers(0, 9, n)), "l": pa.array([None if i % 5 == 0 else list(range(i % 4)) for i in range(n)]),
-        "r": pa.array([None if i % 3 == 0 else {"k": i} for i in range(n)]), "f": pa.array(noise.random(n) > 0.5),
-        "geometry": pa.array([None if i % 11 == 0 else struct.pack("<BIdd", 1, 1, i, -i) for i in range(n)], pa.binary()),
-    })
+    table = pa.table(
+        {
+            "a": pa.array([None if i % 7 == 0 else f"{unicodedata.normalize('NFD', 'é')}{i}" for i in range(n)]),
+            "b": pa.array(noise.integers(0, 9, n)),
+            "l": pa.array([None if i % 5 == 0 else list(range(i % 4)) for i in range(n)]),
+            "r": pa.array([None if i % 3 == 0 else {"k": i} for i in range(n)]),
+            "f": pa.array(noise.random(n) > 0.5),
+            "geometry": pa.array([None if i % 11 == 0 else struct.pack("<BIdd", 1, 1, i, -i) for i in range(n)], pa.binary()),
+        }
+    )
     layout = Layout(tuple(DigestField(each) for each in "ablrf"), GRID, Shape())
     whole = digest_batch(table, layout, "geometry").to_pylist()
     for start in (0, 1, 7, 8, 63, 200):

@@ -27,10 +27,16 @@ pytestmark = pytest.mark.usefixtures("each_kernel")
 def frame():
     return gpd.GeoDataFrame(
         {
-            "pid": ["p1", "p2", "p3"], "n": [1, 2, 3], "x": [0.5, np.nan, 2.0], "note": ["e\u0301", None, ""], "ok": [True, False, True],
-            "day": pd.to_datetime(["2024-01-01", "2024-01-02", None]), "kind": pd.Categorical(["a", "b", None]),
+            "pid": ["p1", "p2", "p3"],
+            "n": [1, 2, 3],
+            "x": [0.5, np.nan, 2.0],
+            "note": ["e\u0301", None, ""],
+            "ok": [True, False, True],
+            "day": pd.to_datetime(["2024-01-01", "2024-01-02", None]),
+            "kind": pd.Categorical(["a", "b", None]),
         },
-        geometry=[SQUARE, None, shapely.Point()], crs=4326,
+        geometry=[SQUARE, None, shapely.Point()],
+        crs=4326,
     )
 
 

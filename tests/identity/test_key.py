@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merestone.contract.document import FieldType
+from merestone.contract.contract import FieldType
 from merestone.identity import key
 
 INTEGER = FieldType("integer")
@@ -70,7 +70,7 @@ def test_the_order_of_bytes_is_the_order_of_values(table):
 @settings(max_examples=200, deadline=None)
 @given(tables(), st.integers(0, 3))
 def test_keys_come_back_as_they_went_in(table, skip):
-    table = pa.concat_tables([table, table])[min(skip, table.num_rows):]
+    table = pa.concat_tables([table, table])[min(skip, table.num_rows) :]
     keys, null = key.key_bytes(table, table.column_names)
     back = key.decode_keys(keys, table.schema.types)
     for column, name in zip(back, table.column_names, strict=True):
@@ -152,8 +152,11 @@ def test_bytes_that_are_no_keys():
 @given(
     st.lists(
         st.one_of(
-            st.tuples(st.integers(-(2**63), 2**63 - 1)), st.tuples(st.text(max_size=4)), st.tuples(st.text(max_size=3), st.integers(-5, 5)),
-            st.tuples(st.integers(0, 3), st.text(max_size=3), st.text(max_size=3)), st.tuples(st.integers(2**63, 2**64 - 1)),
+            st.tuples(st.integers(-(2**63), 2**63 - 1)),
+            st.tuples(st.text(max_size=4)),
+            st.tuples(st.text(max_size=3), st.integers(-5, 5)),
+            st.tuples(st.integers(0, 3), st.text(max_size=3), st.text(max_size=3)),
+            st.tuples(st.integers(2**63, 2**64 - 1)),
         ),
         max_size=12,
     ),
@@ -162,7 +165,9 @@ def test_bytes_that_are_no_keys():
 def test_ids_of_keys_of_several_rules_are_those_of_each(rows, null):
     made, said = [], []
     for row in rows:
-        data = pa.table({str(n): pa.array([value], pa.uint64() if isinstance(value, int) and value >= 2**63 else None) for n, value in enumerate(row)})
+        data = pa.table(
+            {str(n): pa.array([value], pa.uint64() if isinstance(value, int) and value >= 2**63 else None) for n, value in enumerate(row)}
+        )
         made += key.key_bytes(data, data.column_names)[0].to_pylist()
         said += key.feature_ids(data, data.column_names).to_pylist()
     if null is not None and null <= len(made):

@@ -58,9 +58,12 @@ def differing(one, other):
 
 def joined(n, *parts):
     """WKB rows of one length: `parts` are bytes that every row has, or arrays (n, ...) of ordinates of which each row has its own."""
-    rows = np.hstack([
-        np.tile(np.frombuffer(part, "u1"), (n, 1)) if isinstance(part, bytes) else np.ascontiguousarray(part).view("u1").reshape(n, -1) for part in parts
-    ])
+    rows = np.hstack(
+        [
+            np.tile(np.frombuffer(part, "u1"), (n, 1)) if isinstance(part, bytes) else np.ascontiguousarray(part).view("u1").reshape(n, -1)
+            for part in parts
+        ]
+    )
     offsets = np.arange(n + 1, dtype=np.int64) * rows.shape[1]
     return pa.Array.from_buffers(pa.large_binary(), n, [None, pa.py_buffer(offsets), pa.py_buffer(rows)])
 
@@ -76,6 +79,7 @@ def points(xyz, code=1001):
 
 def areas(vertices, *, roll=0, back=False, holes=slice(None), parts=slice(None), order="<"):
     """Two polygons in one, the first with two holes, of (n, 16, 2) vertices; rings from another vertex and the other way, holes and parts in another order."""
+
     def ring(first, last, by):
         cycle = np.roll(vertices[:, first:last], by, axis=1)[:, :: -1 if back else 1]
         return [struct.pack(order + "I", last - first + 1), np.concatenate([cycle, cycle[:, :1]], axis=1).astype(order + "f8")]
@@ -91,7 +95,13 @@ def one_part(vertices, *, multi):
 
 
 BACKWARDS = slice(None, None, -1)
-TOLD = [{"roll": 2}, {"roll": 1, "back": True}, {"holes": BACKWARDS}, {"parts": BACKWARDS}, {"roll": 3, "back": True, "holes": BACKWARDS, "parts": BACKWARDS}]
+TOLD = [
+    {"roll": 2},
+    {"roll": 1, "back": True},
+    {"holes": BACKWARDS},
+    {"parts": BACKWARDS},
+    {"roll": 3, "back": True, "holes": BACKWARDS, "parts": BACKWARDS},
+]
 
 
 # ---- geometry alone ----
@@ -139,17 +149,24 @@ ATTRIBUTES = ["name", "rank", "share", "open", "day", "at", "price", "tags"]
 
 def table(noise, n, geometry):
     """Every type that a driver may tell otherwise, a tenth of the values null."""
+
     def holes(values, kind=None):
         return pa.array(values, kind, mask=noise.random(n) < 0.1)
 
-    return pa.table({
-        "id": pa.array(np.arange(n)), "name": holes([f"Stra\u00dfe \u00e9 {k}" for k in range(n)]), "rank": holes(noise.integers(-(2**53) + 1, 2**53, n)),
-        "share": holes(noise.choice([0.0, 1.0, 0.1, 2.5, -7.0], n)), "open": holes(noise.random(n) < 0.5),
-        "day": holes(noise.integers(0, 20_000, n).astype(np.int32), pa.int32()).cast(pa.date32()),
-        "at": holes(noise.integers(0, 2**40, n) * 1000).cast(pa.timestamp("us", "UTC")),
-        "price": holes([decimal.Decimal(int(each)).scaleb(-2) for each in noise.integers(-9999, 9999, n)], pa.decimal128(9, 2)),
-        "tags": holes([[f"t{each}", None] for each in noise.integers(0, 9, n)], pa.list_(pa.string())), "geometry": geometry,
-    })
+    return pa.table(
+        {
+            "id": pa.array(np.arange(n)),
+            "name": holes([f"Stra\u00dfe \u00e9 {k}" for k in range(n)]),
+            "rank": holes(noise.integers(-(2**53) + 1, 2**53, n)),
+            "share": holes(noise.choice([0.0, 1.0, 0.1, 2.5, -7.0], n)),
+            "open": holes(noise.random(n) < 0.5),
+            "day": holes(noise.integers(0, 20_000, n).astype(np.int32), pa.int32()).cast(pa.date32()),
+            "at": holes(noise.integers(0, 2**40, n) * 1000).cast(pa.timestamp("us", "UTC")),
+            "price": holes([decimal.Decimal(int(each)).scaleb(-2) for each in noise.integers(-9999, 9999, n)], pa.decimal128(9, 2)),
+            "tags": holes([[f"t{each}", None] for each in noise.integers(0, 9, n)], pa.list_(pa.string())),
+            "geometry": geometry,
+        }
+    )
 
 
 def told_otherwise(given, geometry):
@@ -160,9 +177,14 @@ def told_otherwise(given, geometry):
     floats = pc.if_else(there, columns["rank"].cast(pa.float64()), float("nan"))  # what pandas makes of an integer column with a null
     zero = pc.if_else(pc.equal(columns["share"], 0.0), -0.0, columns["share"])
     columns |= {
-        "name": decomposed.dictionary_encode(), "rank": floats, "share": zero, "day": columns["day"].cast(pa.date64()),
-        "at": columns["at"].cast(pa.timestamp("ns", "Asia/Tokyo")), "price": columns["price"].cast(pa.decimal128(30, 2)),
-        "tags": columns["tags"].cast(pa.large_list(pa.large_string())), "geometry": geometry.cast(pa.binary()),
+        "name": decomposed.dictionary_encode(),
+        "rank": floats,
+        "share": zero,
+        "day": columns["day"].cast(pa.date64()),
+        "at": columns["at"].cast(pa.timestamp("ns", "Asia/Tokyo")),
+        "price": columns["price"].cast(pa.decimal128(30, 2)),
+        "tags": columns["tags"].cast(pa.large_list(pa.large_string())),
+        "geometry": geometry.cast(pa.binary()),
         "empty": pa.nulls(given.num_rows),
     }
     return pa.table(columns)
@@ -199,7 +221,9 @@ def test_a_frame_that_pandas_has_been_through():
     told = areas(shaken(noise, vertices, amount), roll=2).to_numpy(zero_copy_only=False)
     frame = gpd.GeoDataFrame(rows.select(["id", *plain]).to_pandas(), geometry=shapely.from_wkb(told))
     expected = fingerprint_table(rows, "id", grid=1e-7, attributes=plain)
-    said = {str(key): each.hex() for key, each in zip(expected.column("id").to_pylist(), expected.column("digest").to_pylist(), strict=True)}
+    said = {
+        str(key): each.hex() for key, each in zip(expected.column("id").to_pylist(), expected.column("digest").to_pylist(), strict=True)
+    }
     assert fingerprint_frame(frame, "id", grid=1e-7, attributes=plain) == said
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from identity import reference
-from merestone.contract.document import FieldType
+from merestone.contract.contract import FieldType
 from merestone.contract.field_type import parse_type
 from merestone.geometry.form import Grid, Shape
 from merestone.identity.digest import DigestField, Layout
@@ -76,7 +76,9 @@ def rules_of(vector: dict[str, Any]) -> reference.Rules:
     grid, dimensions = vector["grid"], vector["dimensions"]
     return reference.Rules(
         reference.Grids(grid["xy"], grid["z"], grid["m"]),
-        z=dimensions in {"as_is", "xyz", "xyzm"}, m=dimensions in {"as_is", "xym", "xyzm"}, either_way=vector["direction"] == "irrelevant",
+        z=dimensions in {"as_is", "xyz", "xyzm"},
+        m=dimensions in {"as_is", "xym", "xyzm"},
+        either_way=vector["direction"] == "irrelevant",
     )
 
 

@@ -7,8 +7,8 @@ import shapely
 
 import merestone
 from merestone.audit.verify import verify
-from merestone.run.line import Options, publish
-from merestone.run.publication_reader import read_publication, with_source
+from merestone.line.publish import Options, publish
+from merestone.publication.reader import read_publication, with_source
 from merestone.storage.open import open_store
 
 POINTS = """\
@@ -41,7 +41,7 @@ def test_nights_go_on_over_a_checkpoint_of_the_index(tmp_path, monkeypatch):
     for often in (False, True):
         folder = tmp_path / str(often)
         folder.mkdir()
-        monkeypatch.setattr("merestone.run.version.needs_checkpoint", lambda *_, often=often: often)
+        monkeypatch.setattr("merestone.line.write.needs_checkpoint", lambda *_, often=often: often)
         counts = []
         for number, night in enumerate(nights):
             counts.append(_publish_points(folder, number, night))
@@ -58,8 +58,11 @@ def _publish_points(folder, number, night):
     product = folder / "c.yaml"
     product.write_text("contract: c.contract.yaml\nsource: 0.parquet\ndestination: ./published\n")
     source = folder / f"{number}.parquet"
-    geopandas.GeoDataFrame({"pid": [pid for pid, _ in night], "name": [name for _, name in night]},
-                           geometry=[shapely.Point(500_000 + pid, 6_200_000) for pid, _ in night], crs=25832).to_parquet(source)
+    geopandas.GeoDataFrame(
+        {"pid": [pid for pid, _ in night], "name": [name for _, name in night]},
+        geometry=[shapely.Point(500_000 + pid, 6_200_000) for pid, _ in night],
+        crs=25832,
+    ).to_parquet(source)
     publication = with_source(read_publication(str(product)), str(source))
     result = publish(publication, Options())
     if result.refused_by == "guard":

@@ -16,7 +16,7 @@ from merestone.errors import MissingError, UsageError
 from merestone.geometry import kernel
 from merestone.identity import digest as digests
 from merestone.identity.digest import digest_batch, layout_of_contract
-from merestone.run import prepare
+from merestone.line import prepare
 from merestone.storage.open import open_store
 
 PID = {"name": "pid", "type": "string", "nullable": False}
@@ -52,10 +52,16 @@ def line(k, nudge=0.0):
 
 def deliver(path, shapes, name=None, flag=None, epsg=25832, keys=None):
     size = len(shapes)
-    return geoparquet(path, {
-        "pid": pa.array(keys or list("abcdefgh"[:size])), "name": pa.array(name or ["x"] * size), "flag": pa.array(flag or ["ok"] * size, pa.string()),
-        "geometry": list(shapes),
-    }, epsg=epsg)
+    return geoparquet(
+        path,
+        {
+            "pid": pa.array(keys or list("abcdefgh"[:size])),
+            "name": pa.array(name or ["x"] * size),
+            "flag": pa.array(flag or ["ok"] * size, pa.string()),
+            "geometry": list(shapes),
+        },
+        epsg=epsg,
+    )
 
 
 def stored_digests(product):
@@ -102,7 +108,12 @@ def test_a_real_edit_is_seen_through_another_layout(product, tmp_path, of_layout
     product.agreed()
     shapes = [line(0), line(1, 0.001), line(2).reverse(), line(3), line(9)]
     night = product.publish(deliver(tmp_path / "2.parquet", shapes, name=["x", "x", "x", "y", "x"], keys=["a", "b", "c", "d", "new"]))
-    assert (night.keys("changed"), night.keys("added"), night.keys("removed"), night.keys("reprocessed")) == (["b", "c", "d"], ["new"], ["e"], ["a"])
+    assert (night.keys("changed"), night.keys("added"), night.keys("removed"), night.keys("reprocessed")) == (
+        ["b", "c", "d"],
+        ["new"],
+        ["e"],
+        ["a"],
+    )
     assert (night.log["c"]["reversed"], night.log["d"]["fields"], round(night.log["b"]["geometry_change"], 6)) == (True, ["name"], 0.001)
     stored_digests(product)
 
@@ -152,7 +163,8 @@ def test_a_finer_grid_rounds_each_ordinate_once(product, tmp_path):
     night = product.publish(first)
     assert (night.result.delta.touched, night.result.delta.suppressed, night.result.delta.reprocessed) == (0, 0, 400), night.said
     assert {key: tuple(np.round(np.array(shape.coords[0]), 3)) for key, shape in product.shapes().items()} == {
-        key: tuple(np.round(np.array(shape.coords[0]) + 1e-9, 3)) for key, shape in zip(keys, exact, strict=True)}
+        key: tuple(np.round(np.array(shape.coords[0]) + 1e-9, 3)) for key, shape in zip(keys, exact, strict=True)
+    }
     stored_digests(product)
     assert product.publish(first).status == "unchanged"
 
@@ -191,16 +203,27 @@ def test_held_rows_are_of_the_finer_grid_too(product, tmp_path):
 
 
 def test_a_finer_second_geometry_is_no_change(estate, tmp_path):
-    product = estate([PID, {"name": "door", "type": "geometry", "crs_epsg": 25832, "coordinate_precision": 2}], epsg=25832, precision=3,
-                     geometry_type="point")
+    product = estate(
+        [PID, {"name": "door", "type": "geometry", "crs_epsg": 25832, "coordinate_precision": 2}],
+        epsg=25832,
+        precision=3,
+        geometry_type="point",
+    )
     product.settings["guard"] = {"max_changed_fraction": 0.0}
     draw = np.random.default_rng(7)
     keys = [f"k{n}" for n in range(200)]
     doors = [Point(EAST + x, NORTH + y) for x, y in np.round(draw.uniform(0, 10, (200, 2)), 5)]
-    columns = {"pid": pa.array(keys), "door": pa.array([each.wkb for each in doors]), "geometry": [Point(EAST, NORTH + n) for n in range(200)]}
+    columns = {
+        "pid": pa.array(keys),
+        "door": pa.array([each.wkb for each in doors]),
+        "geometry": [Point(EAST, NORTH + n) for n in range(200)],
+    }
     crs = CRS.from_epsg(25832).to_json_dict()
-    geo = {"version": "1.1.0", "primary_column": "geometry",
-           "columns": {name: {"encoding": "WKB", "geometry_types": [], "crs": crs} for name in ("geometry", "door")}}
+    geo = {
+        "version": "1.1.0",
+        "primary_column": "geometry",
+        "columns": {name: {"encoding": "WKB", "geometry_types": [], "crs": crs} for name in ("geometry", "door")},
+    }
     source = geoparquet(tmp_path / "1.parquet", columns, geo=geo)
     product.publish(source)
     product.stamp("v1.1.0")
@@ -215,8 +238,11 @@ def test_a_second_geometry_is_digested_as_it_is_stored(estate, tmp_path, dimensi
     door = {"name": "door", "type": "geometry", "crs_epsg": 25832, "coordinate_precision": 3}
     product = estate([PID, door], epsg=25832, precision=3, geometry={"dimensions": dimensions, "z_precision": 1})
     crs = CRS.from_epsg(25832).to_json_dict()
-    geo = {"version": "1.1.0", "primary_column": "geometry",
-           "columns": {name: {"encoding": "WKB", "geometry_types": [], "crs": crs} for name in ("geometry", "door")}}
+    geo = {
+        "version": "1.1.0",
+        "primary_column": "geometry",
+        "columns": {name: {"encoding": "WKB", "geometry_types": [], "crs": crs} for name in ("geometry", "door")},
+    }
     shape = Point(EAST, NORTH) if dimensions == "xy" else Point(EAST, NORTH, 1)
     for number, z in enumerate((7.123, 7.1)):
         columns = {"pid": pa.array(["a"]), "door": pa.array([Point(EAST, NORTH, z).wkb]), "geometry": [shape]}

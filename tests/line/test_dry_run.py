@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 from shapely import Point
 
 from estate import Estate, geoparquet
-from merestone.report import jsonout, text
+from merestone.render import jsonout, text
 
-FIELDS = [{"name": "pid", "type": "string", "nullable": False}, {"name": "owner", "type": "string", "nullable": False}, {"name": "rank", "type": "integer"}]
+FIELDS = [
+    {"name": "pid", "type": "string", "nullable": False},
+    {"name": "owner", "type": "string", "nullable": False},
+    {"name": "rank", "type": "integer"},
+]
 # What a dry run cannot know: it has no attempt, writes no version, and takes no time of writing.
 UNKNOWN = {"status", "version", "run_id", "bytes_written", "confirm"}
 
@@ -23,9 +27,15 @@ nights = st.lists(st.dictionaries(st.sampled_from([f"p{n}" for n in range(12)]),
 
 
 def save(path, night):
-    return geoparquet(path, {
-        "pid": list(night), "owner": pa.array([row["owner"] for row in night.values()], pa.string()),
-        "rank": pa.array([row["rank"] for row in night.values()], pa.int64()), "geometry": [row["geometry"] for row in night.values()]})
+    return geoparquet(
+        path,
+        {
+            "pid": list(night),
+            "owner": pa.array([row["owner"] for row in night.values()], pa.string()),
+            "rank": pa.array([row["rank"] for row in night.values()], pa.int64()),
+            "geometry": [row["geometry"] for row in night.values()],
+        },
+    )
 
 
 def told(result):
@@ -36,19 +46,30 @@ def wrote(made, done):
     """What is said to be written is what the version's files hold."""
     version = made.manifest()
     new = [each for each in version.files if each.version == version.version]
-    assert (done.rows_written, done.files_written, done.files_carried) == (sum(each.rows for each in new), len(new), len(version.files) - len(new))
+    assert (done.rows_written, done.files_written, done.files_carried) == (
+        sum(each.rows for each in new),
+        len(new),
+        len(version.files) - len(new),
+    )
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    states=nights, partition=st.sampled_from(["none", "kdtree", "column"]), tolerated=st.sampled_from([0, 0.5, 1]),
-    published=st.sampled_from(["hold", "remove"]), target=st.sampled_from([2, 100]),
+    states=nights,
+    partition=st.sampled_from(["none", "kdtree", "column"]),
+    tolerated=st.sampled_from([0, 0.5, 1]),
+    published=st.sampled_from(["hold", "remove"]),
+    target=st.sampled_from([2, 100]),
 )
 def test_over_random_nights(states, partition, tolerated, published, target, tmp_path_factory):
     folder = tmp_path_factory.mktemp("dry")
     made = Estate(folder / "product", FIELDS, geometry_type="point")
     made.settings |= {"rejects": {"max_fraction": tolerated, "published": published}, "files": {"target_rows": target}}
-    made.settings["partition"] = {"none": "none", "kdtree": {"by": "kdtree", "target_rows": 3}, "column": {"by": "column", "column": "rank"}}[partition]
+    made.settings["partition"] = {
+        "none": "none",
+        "kdtree": {"by": "kdtree", "target_rows": 3},
+        "column": {"by": "column", "column": "rank"},
+    }[partition]
     for number, each in enumerate(states):
         source = save(folder / f"{number}.parquet", each)
         token, before = None, made.everything() if made.url.exists() else {}
@@ -79,7 +100,11 @@ def test_the_report_counts_alike(estate, tmp_path):
     assert "v2 published: 1 changed, 1 removed" in done.said
     touched = {each.partition for each in made.manifest().files if each.version == 2}
     assert f"rows       {planned.result.rows_written} of 11 to rewrite; changes lie in {len(touched)} of 4 partitions" in planned.said
-    assert (planned.doc["partitions_touched"], planned.doc["partitions"]) == (len(touched), 4) == (done.doc["partitions_touched"], done.doc["partitions"])
+    assert (
+        (planned.doc["partitions_touched"], planned.doc["partitions"])
+        == (len(touched), 4)
+        == (done.doc["partitions_touched"], done.doc["partitions"])
+    )
     assert (planned.result.files_written, planned.result.files_carried) == (done.result.files_written, done.result.files_carried)
     assert planned.result.files_written == len([each for each in made.manifest().files if each.version == 2])
 
@@ -96,8 +121,14 @@ def test_a_dry_run_of_what_a_guard_stops_gives_no_token(estate, tmp_path):
 
 def test_bytes_are_a_fair_estimate(estate, tmp_path):
     made = estate(FIELDS, geometry_type="point").by_place(1_000)
-    state = {f"p{n}": {"owner": f"owner {n % 50}", "rank": n,
-                       "geometry": Point(5 + n * 1_234_567 % 10**7 / 1e7, 52 + n * 7_654_321 % 10**7 / 1e7)} for n in range(10_000)}
+    state = {
+        f"p{n}": {
+            "owner": f"owner {n % 50}",
+            "rank": n,
+            "geometry": Point(5 + n * 1_234_567 % 10**7 / 1e7, 52 + n * 7_654_321 % 10**7 / 1e7),
+        }
+        for n in range(10_000)
+    }
     made.publish(save(tmp_path / "1.parquet", state))
     state["p5"] = {**state["p5"], "owner": "b"}
     source = save(tmp_path / "2.parquet", state)

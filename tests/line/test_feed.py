@@ -12,7 +12,7 @@ from shapely import Point
 from estate import Estate, geoparquet
 from merestone.dataset import feed
 from merestone.dataset.filter import Filter, filtered, parse_where
-from merestone.run.goback import go_back
+from merestone.line.rollback import go_back
 
 FIELDS = [{"name": "pid", "type": "string", "nullable": False}, {"name": "owner", "type": "string"}, {"name": "rank", "type": "integer"}]
 rows = st.fixed_dictionaries({
@@ -29,10 +29,16 @@ FILTERS = {
 
 
 def save(path, state):
-    return geoparquet(path, {
-        "pid": list(state), "owner": pa.array([row["owner"] for row in state.values()], pa.string()),
-        "rank": pa.array([row["rank"] for row in state.values()], pa.int64()), "district": [row["district"] for row in state.values()],
-        "geometry": [row["geometry"] for row in state.values()]})
+    return geoparquet(
+        path,
+        {
+            "pid": list(state),
+            "owner": pa.array([row["owner"] for row in state.values()], pa.string()),
+            "rank": pa.array([row["rank"] for row in state.values()], pa.int64()),
+            "district": [row["district"] for row in state.values()],
+            "geometry": [row["geometry"] for row in state.values()],
+        },
+    )
 
 
 def seen(row):
@@ -60,7 +66,9 @@ def told(change):
 @given(pool=st.lists(states, min_size=2, max_size=3), order=st.lists(st.integers(0, 2), min_size=2, max_size=4), back=st.booleans())
 def test_over_random_histories(pool, order, back, tmp_path_factory):
     folder = tmp_path_factory.mktemp("history")
-    made = Estate(folder / "product", FIELDS, geometry={"nullable": True}).by_column("district")  # outside the contract: a feature can move without a change
+    made = Estate(folder / "product", FIELDS, geometry={"nullable": True}).by_column(
+        "district"
+    )  # outside the contract: a feature can move without a change
     made.terms["geometry_type"] = "point"
     for number, which in enumerate(order):  # few states, so that what was comes back
         source = save(folder / f"{number}.parquet", pool[which % len(pool)])
@@ -70,7 +78,8 @@ def test_over_random_histories(pool, order, back, tmp_path_factory):
         if night.status == "published" and made.version > 1:
             assert {name: count for name, count in feed.changes(made.dataset).counts().items() if name != "reversed"} == {
                 name: getattr(night.result.delta, name) * (2 if name == "rekeyed" else 1)
-                for name in ("added", "changed", "removed", "moved", "reprocessed", "rekeyed")}
+                for name in ("added", "changed", "removed", "moved", "reprocessed", "rekeyed")
+            }
     if back and len(made.dataset.versions()) > 1:
         go_back(made.dataset, to=1, reason="test")
     versions = made.dataset.versions()

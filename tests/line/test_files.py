@@ -168,11 +168,11 @@ def test_noise_and_another_district_is_a_move_of_the_published_value(estate, tmp
 
 # What a fault of the code could do to a partition; each leaves the old version.
 FAULTS = {
-    "a carried row is lost": ("merestone.run.rewrite.read_rows", lambda rows: rows.slice(1)),
-    "a carried row stands twice": ("merestone.run.rewrite.read_rows", lambda rows: pa.concat_tables([rows, rows.slice(0, 1)])),
-    "nothing is carried": ("merestone.run.rewrite.read_rows", lambda rows: rows.slice(0, 0)),
-    "a file is forgotten": ("merestone.run.version.rewrite", lambda files: files[1:]),
-    "a file is named twice": ("merestone.run.version.rewrite", lambda files: [*files, files[0]]),
+    "a carried row is lost": ("merestone.line.rewrite.read_rows", lambda rows: rows.slice(1)),
+    "a carried row stands twice": ("merestone.line.rewrite.read_rows", lambda rows: pa.concat_tables([rows, rows.slice(0, 1)])),
+    "nothing is carried": ("merestone.line.rewrite.read_rows", lambda rows: rows.slice(0, 0)),
+    "a file is forgotten": ("merestone.line.write.rewrite", lambda files: files[1:]),
+    "a file is named twice": ("merestone.line.write.rewrite", lambda files: [*files, files[0]]),
 }
 
 

@@ -11,8 +11,8 @@ from shapely import points as shapely_points
 from shapely import to_wkb
 
 from estate import geoparquet
-from merestone.run import early
-from merestone.run.mass_change import column_cause
+from merestone.line import early_guards as early
+from merestone.line.mass_change import column_cause
 
 PID = {"name": "pid", "type": "integer", "nullable": False}
 NAME = {"name": "name", "type": "string"}
@@ -40,16 +40,28 @@ class Night:
 
     def save(self, path):
         wkb = [None if gone else each for each, gone in zip(to_wkb(shapely_points(self.xy)), self.missing, strict=True)]
-        return geoparquet(path, {
-            "pid": pa.array(self.pid), "name": pa.array(self.name, pa.string()), "area": pa.array(self.area),
-            "district": pa.array(self.district), "geometry": wkb,
-        }, epsg=25832)
+        return geoparquet(
+            path,
+            {
+                "pid": pa.array(self.pid),
+                "name": pa.array(self.name, pa.string()),
+                "area": pa.array(self.area),
+                "district": pa.array(self.district),
+                "geometry": wkb,
+            },
+            epsg=25832,
+        )
 
 
 @pytest.fixture
 def product(estate):
-    made = estate([PID, NAME, AREA, {"name": "district", "type": "string"}], epsg=25832, precision=3, geometry_type="point",
-                  geometry={"nullable": True})
+    made = estate(
+        [PID, NAME, AREA, {"name": "district", "type": "string"}],
+        epsg=25832,
+        precision=3,
+        geometry_type="point",
+        geometry={"nullable": True},
+    )
     made.settings["guard"] = {"max_changed_fraction": 10}  # out of reach: each test here is of one guard alone, and says which
     return made
 
@@ -94,26 +106,53 @@ def null_island(night):
     night.xy[0] = 0
 
 
-@pytest.mark.parametrize(("guard", "limit", "edit", "words"), [
-    ("max_removed_fraction", 0.1, halve, ["guard.removed", "50 % removed", "at most 10 %"]),
-    ("max_removed_fraction", 0.1, without("north"), ["25 % removed", "Nothing was delivered for 1 of 4 partitions (district=north)"]),
-    ("max_removed_fraction", 0.1, renumber, ["100 % removed", "renumbered", "new pid"]),
-    ("min_key_survival", 0.9, halve, ["guard.key_survival", "50 % of the keys survive", "at least 90 %"]),
-    ("min_key_survival", 0.9, renumber, ["0 % of the keys survive", "renumbered"]),
-    ("max_moved_fraction", 0.1, lambda night: setattr(night, "district", np.where(night.district == "north", "NORD", night.district)),
-     ["guard.moved", "25 % moved", "from district=north to district=NORD: the value was renamed"]),
-    ("max_null_geometry_fraction", 0.1, lambda night: lose(night, 0.3), ["guard.null_geometry", "30 % of the rows are without geometry"]),
-    ("max_null_geometry_fraction", 0.1, lose, ["100 % of the rows", "The export lost the geometry"]),
-    ("max_extent_shift", 0.1, lambda night: moved_to(night, dx=5000), ["guard.extent_shift", "5,000.00 m to the east", "datum or CRS change"]),
-    ("max_extent_shift", 0.1, null_island, ["Positions at 0, 0"]),
-    ("max_extent_shift", 0.1, lambda night: night.keep(night.xy[:, 0] < EAST + 300), ["a part of the old extent only"]),
-    ("max_extent_shift", 0.1, lambda night: setattr(night, "xy", np.vstack([[EAST - 9000, NORTH], night.xy[1:]])), ["1 rows reach out"]),
-    ("max_column_changed_fraction", 0.5, rename, ["guard.column_changed", "100 % of the values of name changed", "case or blanks only"]),
-    ("max_column_changed_fraction", 0.5, nameless, ["It is null now"]),
-    ("max_column_changed_fraction", 0.5, hectares, ["area", "times 0.0001: another unit"]),
-    ("max_changed_fraction", 0.2, lambda night: moved_to(night, dy=-0.96), ["guard.changed", "100 % changed", "0.96 m to the south"]),
-    ("max_changed_fraction", 0.2, lambda night: setattr(night, "xy", night.xy / 1000), ["times 0.001: another unit"]),
-])
+@pytest.mark.parametrize(
+    ("guard", "limit", "edit", "words"),
+    [
+        ("max_removed_fraction", 0.1, halve, ["guard.removed", "50 % removed", "at most 10 %"]),
+        ("max_removed_fraction", 0.1, without("north"), ["25 % removed", "Nothing was delivered for 1 of 4 partitions (district=north)"]),
+        ("max_removed_fraction", 0.1, renumber, ["100 % removed", "renumbered", "new pid"]),
+        ("min_key_survival", 0.9, halve, ["guard.key_survival", "50 % of the keys survive", "at least 90 %"]),
+        ("min_key_survival", 0.9, renumber, ["0 % of the keys survive", "renumbered"]),
+        (
+            "max_moved_fraction",
+            0.1,
+            lambda night: setattr(night, "district", np.where(night.district == "north", "NORD", night.district)),
+            ["guard.moved", "25 % moved", "from district=north to district=NORD: the value was renamed"],
+        ),
+        (
+            "max_null_geometry_fraction",
+            0.1,
+            lambda night: lose(night, 0.3),
+            ["guard.null_geometry", "30 % of the rows are without geometry"],
+        ),
+        ("max_null_geometry_fraction", 0.1, lose, ["100 % of the rows", "The export lost the geometry"]),
+        (
+            "max_extent_shift",
+            0.1,
+            lambda night: moved_to(night, dx=5000),
+            ["guard.extent_shift", "5,000.00 m to the east", "datum or CRS change"],
+        ),
+        ("max_extent_shift", 0.1, null_island, ["Positions at 0, 0"]),
+        ("max_extent_shift", 0.1, lambda night: night.keep(night.xy[:, 0] < EAST + 300), ["a part of the old extent only"]),
+        (
+            "max_extent_shift",
+            0.1,
+            lambda night: setattr(night, "xy", np.vstack([[EAST - 9000, NORTH], night.xy[1:]])),
+            ["1 rows reach out"],
+        ),
+        (
+            "max_column_changed_fraction",
+            0.5,
+            rename,
+            ["guard.column_changed", "100 % of the values of name changed", "case or blanks only"],
+        ),
+        ("max_column_changed_fraction", 0.5, nameless, ["It is null now"]),
+        ("max_column_changed_fraction", 0.5, hectares, ["area", "times 0.0001: another unit"]),
+        ("max_changed_fraction", 0.2, lambda night: moved_to(night, dy=-0.96), ["guard.changed", "100 % changed", "0.96 m to the south"]),
+        ("max_changed_fraction", 0.2, lambda night: setattr(night, "xy", night.xy / 1000), ["times 0.001: another unit"]),
+    ],
+)
 def test_a_guard_stops_names_its_cause_and_yields_to_its_token(product, tmp_path, guard, limit, edit, words):
     product.settings["guard"][guard] = limit
     if "moved" in guard:  # district places and is no content
@@ -129,19 +168,24 @@ def test_a_guard_stops_names_its_cause_and_yields_to_its_token(product, tmp_path
     for each in words:
         assert each in stop.said, stop.said
     assert product.bytes_of() == before
-    assert {each.rule for each in stop.result.findings if each.severity == "error"} == {words[0].partition(".")[2]} or "guard." not in words[0]
+    assert {each.rule for each in stop.result.findings if each.severity == "error"} == {
+        words[0].partition(".")[2]
+    } or "guard." not in words[0]
     done = product.publish(tmp_path / "2.parquet", confirm=stop.result.confirm)
     assert (done.status, product.version) == ("published", 2), done.said
 
 
-@pytest.mark.parametrize(("guard", "limit", "edit"), [
-    ("max_removed_fraction", 0.5, halve),
-    ("min_key_survival", 0.5, halve),
-    ("max_null_geometry_fraction", 0.3, lambda night: lose(night, 0.3)),
-    ("max_column_changed_fraction", 1.0, rename),
-    ("max_changed_fraction", 1.0, rename),
-    ("max_extent_shift", 0.1, lambda night: moved_to(night, dx=3)),
-])
+@pytest.mark.parametrize(
+    ("guard", "limit", "edit"),
+    [
+        ("max_removed_fraction", 0.5, halve),
+        ("min_key_survival", 0.5, halve),
+        ("max_null_geometry_fraction", 0.3, lambda night: lose(night, 0.3)),
+        ("max_column_changed_fraction", 1.0, rename),
+        ("max_changed_fraction", 1.0, rename),
+        ("max_extent_shift", 0.1, lambda night: moved_to(night, dx=3)),
+    ],
+)
 def test_the_limit_itself_passes(product, tmp_path, guard, limit, edit):
     product.settings["guard"][guard] = limit
     product.publish(Night().save(tmp_path / "1.parquet"))
@@ -183,8 +227,13 @@ def test_geometry_that_is_missing_is_guarded_from_the_first_version_on(product, 
 
 def everything(product):
     product.settings["guard"] = {
-        "max_changed_fraction": 0.2, "max_removed_fraction": 0.1, "max_moved_fraction": 0.1, "min_key_survival": 0.9,
-        "max_null_geometry_fraction": 0.1, "max_extent_shift": 0.1, "max_column_changed_fraction": 0.1,
+        "max_changed_fraction": 0.2,
+        "max_removed_fraction": 0.1,
+        "max_moved_fraction": 0.1,
+        "min_key_survival": 0.9,
+        "max_null_geometry_fraction": 0.1,
+        "max_extent_shift": 0.1,
+        "max_column_changed_fraction": 0.1,
     }
 
 
@@ -210,7 +259,7 @@ def test_several_guards_stand_in_one_report_under_one_token(product, tmp_path):
 @pytest.fixture
 def no_pass_2(monkeypatch):
     """Makes the whole of pass 2 fail: what stops before it does so without it."""
-    from merestone.run import line  # noqa: PLC0415 - patched in place
+    from merestone.line import publish as line  # noqa: PLC0415 - patched in place
 
     def never(*_, **__):
         raise AssertionError("pass 2 ran")
@@ -302,11 +351,16 @@ def test_the_extent_is_compared_in_the_delivered_crs(product, tmp_path):
     assert {each.rule for each in stop.result.findings} == {"extent_shift"}, stop.said
 
 
-@pytest.mark.parametrize(("now", "told"), [
-    (["Fl\u00c3\u00a9chin", "B\u00c3\u00a9thune"], "Fl\u00e9chin became Fl\u00c3\u00a9chin"),  # UTF-8 taken for Windows-1252
-    (["Fl?chin", "B?thune"], "misread"), (["Fl\ufffdchin", "B\ufffdthune"], "misread"),
-    (["Flechin", "Bethune"], ""), (["Fl\u00e9chin 1", "B\u00e9thune 1"], ""),
-])
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (["Fl\u00c3\u00a9chin", "B\u00c3\u00a9thune"], "Fl\u00e9chin became Fl\u00c3\u00a9chin"),  # UTF-8 taken for Windows-1252
+        (["Fl?chin", "B?thune"], "misread"),
+        (["Fl\ufffdchin", "B\ufffdthune"], "misread"),
+        (["Flechin", "Bethune"], ""),
+        (["Fl\u00e9chin 1", "B\u00e9thune 1"], ""),
+    ],
+)
 def test_text_that_was_decoded_wrongly_is_told_with_an_example(now, told):
     then = ["Fl\u00e9chin", "B\u00e9thune"]
     sides = [pa.table({"name": pa.array(each, pa.string())}) for each in (now, then)]

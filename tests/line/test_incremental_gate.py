@@ -8,15 +8,20 @@ from hypothesis import strategies as st
 from shapely import Point, Polygon, box
 
 from estate import Estate, geoparquet
-from merestone.run.check import check
-from merestone.run.publication_reader import read_publication, with_source
+from merestone.line.check import check
+from merestone.publication.reader import read_publication, with_source
 
 FIELDS = [
-    {"name": "pid", "type": "string", "nullable": False}, {"name": "use", "type": "string", "nullable": False},
-    {"name": "lot", "type": "string", "unique": True}, {"name": "height", "type": "number"},
+    {"name": "pid", "type": "string", "nullable": False},
+    {"name": "use", "type": "string", "nullable": False},
+    {"name": "lot", "type": "string", "unique": True},
+    {"name": "height", "type": "number"},
 ]
-TERMS = {"geometry_type": "geometry", "semantics": {"use": {"enum": ["home", "shop"]}, "height": {"null_means": "not measured"}},
-         "negative": {"max_features": 7}}
+TERMS = {
+    "geometry_type": "geometry",
+    "semantics": {"use": {"enum": ["home", "shop"]}, "height": {"null_means": "not measured"}},
+    "negative": {"max_features": 7},
+}
 
 ROWS = {
     "good": lambda n: ("home", f"L{n}", 4.0, box(5 + n / 100, 52, 5.005 + n / 100, 52.01)),
@@ -69,8 +74,16 @@ def product(folder, fraction):
 def delivery(path, kinds):
     rows = {f"p{key}": ROWS[kind](key) for key, kind in kinds.items()}
     use, lot, height, shapes = zip(*rows.values(), strict=True)
-    return geoparquet(path, {"pid": pa.array(list(rows)), "use": pa.array(use, pa.string()), "lot": pa.array(lot), "height": pa.array(height, pa.float64()),
-                             "geometry": list(shapes)})
+    return geoparquet(
+        path,
+        {
+            "pid": pa.array(list(rows)),
+            "use": pa.array(use, pa.string()),
+            "lot": pa.array(lot),
+            "height": pa.array(height, pa.float64()),
+            "geometry": list(shapes),
+        },
+    )
 
 
 def test_a_warning_on_a_row_that_did_not_change_is_said_again(tmp_path):

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estate import Estate, geoparquet
-from merestone.run.check import check
-from merestone.run.publication_reader import read_publication, with_source
+from merestone.line.check import check
+from merestone.publication.reader import read_publication, with_source
 
 FIELDS = [{"name": "pid", "type": "string", "nullable": False}]
 X, Y = 155_000, 463_000
@@ -40,22 +40,39 @@ def street(n, *, dx=0.0, part=1.0):
 def solid(n, *, lid=True):
     """The n-th tetrahedron, closed or not."""
     x, y = X + 10 * n, Y
-    faces = [[(0, 0, 0), (0, 5, 0), (5, 0, 0)], [(0, 0, 0), (5, 0, 0), (0, 0, 5)], [(5, 0, 0), (0, 5, 0), (0, 0, 5)], [(0, 5, 0), (0, 0, 0), (0, 0, 5)]]
+    faces = [
+        [(0, 0, 0), (0, 5, 0), (5, 0, 0)],
+        [(0, 0, 0), (5, 0, 0), (0, 0, 5)],
+        [(5, 0, 0), (0, 5, 0), (0, 0, 5)],
+        [(0, 5, 0), (0, 0, 0), (0, 0, 5)],
+    ]
     return shapely.MultiPolygon([shapely.Polygon([(x + a, y + b, c) for a, b, c in face]) for face in faces[: 4 if lid else 3]])
 
 
 PLANAR = {
-    "good": cell, "moved": lambda n: cell(n, dx=0.5), "wider": lambda n: cell(n, east=3.0), "narrower": lambda n: cell(n, east=-0.5),
-    "middle": lambda n: cell(n, middle=True), "twice": lambda n: cell(n - n % 2),
+    "good": cell,
+    "moved": lambda n: cell(n, dx=0.5),
+    "wider": lambda n: cell(n, east=3.0),
+    "narrower": lambda n: cell(n, east=-0.5),
+    "middle": lambda n: cell(n, middle=True),
+    "twice": lambda n: cell(n - n % 2),
 }
 NETWORK = {
-    "good": street, "moved": lambda n: street(n, dx=0.25), "shorter": lambda n: street(n, part=0.95), "stub": lambda n: street(n, part=0.5),
-    "longer": lambda n: street(n, part=1.5), "twice": lambda n: street(n - n % 2),
+    "good": street,
+    "moved": lambda n: street(n, dx=0.25),
+    "shorter": lambda n: street(n, part=0.95),
+    "stub": lambda n: street(n, part=0.5),
+    "longer": lambda n: street(n, part=1.5),
+    "twice": lambda n: street(n - n % 2),
 }
 SOLID = {"good": solid, "open": lambda n: solid(n, lid=False)}
 RULES = {
-    "planar": (PLANAR, SIDE * SIDE, {"geometry_type": "polygon"},
-               [{}, {"gap_width": 1.0}, {"gap_width": 20.0}, {"gap_width": 1.0, "tolerance": 0.6}, {"tolerance": 0.6}]),
+    "planar": (
+        PLANAR,
+        SIDE * SIDE,
+        {"geometry_type": "polygon"},
+        [{}, {"gap_width": 1.0}, {"gap_width": 20.0}, {"gap_width": 1.0, "tolerance": 0.6}, {"tolerance": 0.6}],
+    ),
     "network": (NETWORK, 2 * SIDE * (SIDE - 1), {"geometry_type": "linestring"}, [{}, {"dangle_length": 6.0}, {"tolerance": 0.6}]),
     "3d_solid": (SOLID, 4, {"geometry_type": "multipolygon", "geometry": {"dimensions": "xyz", "z_precision": 2}}, [{}]),
 }
@@ -84,7 +101,9 @@ def full(product, path):
 
 
 def product(folder, rule_set, figures, fraction=0.0):
-    made = Estate(folder, FIELDS, epsg=28992, precision=2, topology_rule_set=rule_set, topology_parameters=figures, **RULES[rule_set][2]).agreed()
+    made = Estate(
+        folder, FIELDS, epsg=28992, precision=2, topology_rule_set=rule_set, topology_parameters=figures, **RULES[rule_set][2]
+    ).agreed()
     made.settings["rejects"] = {"max_fraction": fraction}
     return made
 

@@ -9,13 +9,14 @@ import pytest
 from shapely import Point
 
 from estate import geoparquet
+from merestone.compare import step
+from merestone.compare.apply import apply
+from merestone.compare.diff import compared
+from merestone.compare.terms import Wishes
 from merestone.dataset import feed
 from merestone.errors import UsageError
-from merestone.run import browse, step
-from merestone.run.agreed import Wishes
-from merestone.run.apply import apply
-from merestone.run.diff import compared
-from merestone.run.goback import go_back
+from merestone.inspect import browse
+from merestone.line.rollback import go_back
 
 FIELDS = [
     {"name": "pid", "type": "integer"}, {"name": "code", "type": "string"}, {"name": "house", "type": "integer"}, {"name": "owner", "type": "string"},
@@ -25,19 +26,40 @@ COUNT = 40
 
 def rows(**changes):
     """Features 1..COUNT: `pid` counts, `code` is text, `house` with `street` (outside the contract) tells them apart as well."""
-    out = {n: {"pid": n, "code": f"c{n}", "house": n % 8, "street": f"s{n // 8}", "owner": f"o{n}", "geometry": Point(5 + n / 100, 52)}
-           for n in range(1, COUNT + 1)}
+    out = {
+        n: {"pid": n, "code": f"c{n}", "house": n % 8, "street": f"s{n // 8}", "owner": f"o{n}", "geometry": Point(5 + n / 100, 52)}
+        for n in range(1, COUNT + 1)
+    }
     for key, row in changes.items():
         number = int(key[1:])
-        out[number] = {**out.get(number, {"pid": number, "code": f"c{number}", "house": number, "street": "new", "owner": f"o{number}",
-                                          "geometry": Point(6, 52)}), **row} if row is not None else None
+        out[number] = (
+            {
+                **out.get(
+                    number,
+                    {
+                        "pid": number,
+                        "code": f"c{number}",
+                        "house": number,
+                        "street": "new",
+                        "owner": f"o{number}",
+                        "geometry": Point(6, 52),
+                    },
+                ),
+                **row,
+            }
+            if row is not None
+            else None
+        )
     return [row for row in out.values() if row is not None]
 
 
 def save(path, given, *, without=("street",)):
     kinds = {"pid": pa.int64(), "house": pa.int64()}
-    columns = {name: pa.array([row[name] for row in given], kinds.get(name, pa.string())) for name in ("pid", "code", "house", "street", "owner")
-               if name not in without}
+    columns = {
+        name: pa.array([row[name] for row in given], kinds.get(name, pa.string()))
+        for name in ("pid", "code", "house", "street", "owner")
+        if name not in without
+    }
     return geoparquet(path, {**columns, "geometry": [row["geometry"] for row in given]})
 
 
@@ -69,8 +91,12 @@ def test_a_derived_key_is_published_and_tells_features_apart(name, derived, tmp_
     table = derived.table()
     assert table.column_names[0] == "key"
     assert "street" not in table.column_names  # it makes the key, and is no part of the contract
-    assert derived.manifest().key == {"columns": ["key"], "types": ["string"], "derive": name,
-                                      "from": [{"name": "street", "type": "string"}, {"name": "house", "type": "integer"}]}
+    assert derived.manifest().key == {
+        "columns": ["key"],
+        "types": ["string"],
+        "derive": name,
+        "from": [{"name": "street", "type": "string"}, {"name": "house", "type": "integer"}],
+    }
     again = derived.publish(save(tmp_path / "2.parquet", rows(n3={"owner": "x"}, n5=None)[::-1], without=()))
     assert deltas(again) == {"changed": 1, "removed": 1}
     if name == "join":
@@ -105,7 +131,9 @@ def test_a_dataset_of_derived_keys_can_be_mirrored(derived, tmp_path):
     derived.publish(save(tmp_path / "2.parquet", rows(n3={"owner": "x"}), without=()))
     for target in (tmp_path / "mirror", tmp_path / "copy.gpkg"):
         for start in (0, 1):
-            assert apply(step.of_dataset(derived.dataset, start, start + 1), str(target)).set_digest == derived.manifest(start + 1).set_digest
+            assert (
+                apply(step.of_dataset(derived.dataset, start, start + 1), str(target)).set_digest == derived.manifest(start + 1).set_digest
+            )
     assert step.Dataset(derived.dataset.store.__class__(str(tmp_path / "mirror"))).manifest().key == derived.manifest().key
 
 
@@ -130,7 +158,14 @@ def test_a_rule_over_other_attributes_is_another_rule(derived, tmp_path):
             derived.publish(save(tmp_path / "2.parquet", rows(), without=()))
 
 
-NEW = ["code", ["pid", "code"], ["house", "code"], {"derive": "join", "from": ["house", "code"]}, {"derive": "hash", "from": ["pid", "code"]}, "owner"]
+NEW = [
+    "code",
+    ["pid", "code"],
+    ["house", "code"],
+    {"derive": "join", "from": ["house", "code"]},
+    {"derive": "hash", "from": ["pid", "code"]},
+    "owner",
+]
 
 
 @pytest.mark.parametrize("partition", ["none", "place"])
@@ -194,9 +229,14 @@ def test_keys_that_mean_another_feature_now_are_changed_and_explained(product, t
 
     def some(path, **changes):
         given = rows(**changes)
-        return geoparquet(path, {
-            **{name: pa.array([row[name] for row in given]) for name in ("pid", "code", "house", "owner")},
-            "nr": pa.array([41 - row["pid"] for row in given]), "geometry": [row["geometry"] for row in given]})
+        return geoparquet(
+            path,
+            {
+                **{name: pa.array([row[name] for row in given]) for name in ("pid", "code", "house", "owner")},
+                "nr": pa.array([41 - row["pid"] for row in given]),
+                "geometry": [row["geometry"] for row in given],
+            },
+        )
 
     product.publish(some(tmp_path / "1.parquet"))
     rule(product, "nr")
@@ -252,10 +292,16 @@ def test_the_type_of_a_key_changes_with_a_migration_only(product, tmp_path):
     rule(product, "pid")  # outside the contract: its type is the delivered one
     product.publish(save(tmp_path / "1.parquet", rows()))
     given = rows()
-    texts = geoparquet(tmp_path / "2.parquet", {
-        "pid": pa.array([f"x{row['pid']}" for row in given]), "code": pa.array([row["code"] for row in given]),
-        "house": pa.array([row["house"] for row in given]), "owner": pa.array([row["owner"] for row in given]),
-        "geometry": [row["geometry"] for row in given]})
+    texts = geoparquet(
+        tmp_path / "2.parquet",
+        {
+            "pid": pa.array([f"x{row['pid']}" for row in given]),
+            "code": pa.array([row["code"] for row in given]),
+            "house": pa.array([row["house"] for row in given]),
+            "owner": pa.array([row["owner"] for row in given]),
+            "geometry": [row["geometry"] for row in given],
+        },
+    )
     assert ("pid", "key_type") in product.publish(texts).rules("error")
     product.settings["key_migration"] = "renumber"
     night = product.publish(texts)
@@ -408,8 +454,10 @@ def test_a_new_key_that_is_read_as_a_published_one_is_named(product, tmp_path):
 
 def test_twins_of_a_first_delivery_are_named_however_large_it_is(product, tmp_path):
     rule(product, "code")
-    many = [{**rows()[0], "code": f"k{n}", "geometry": Point(5 + n * 1_234_567 % 10**7 / 1e7, 52 + n * 7_654_321 % 10**7 / 1e7)}
-            for n in range(25_000)]
+    many = [
+        {**rows()[0], "code": f"k{n}", "geometry": Point(5 + n * 1_234_567 % 10**7 / 1e7, 52 + n * 7_654_321 % 10**7 / 1e7)}
+        for n in range(25_000)
+    ]
     many[3]["code"] = "K24999"
     night = product.publish(save(tmp_path / "1.parquet", many))
     assert ("code", "key_twin") in night.rules("warning"), night.said

@@ -27,17 +27,39 @@ EACH = 200
 GROUNDS = {25832: (3, (450_000_000, 5_550_000_000)), 4326: (7, (85_000_000, 500_000_000))}
 UTC = dt.UTC
 FIELDS = [
-    {"name": "pid", "type": "string", "nullable": False}, {"name": "name", "type": "string"}, {"name": "alias", "type": "string"},
-    {"name": "code", "type": "string"}, {"name": "rank", "type": "integer"}, {"name": "share", "type": "number"},
-    {"name": "open", "type": "boolean"}, {"name": "day", "type": "date"}, {"name": "hour", "type": "time"}, {"name": "at", "type": "timestamp"},
-    {"name": "local", "type": "timestamp_local"}, {"name": "price", "type": "decimal(12,2)"}, {"name": "blob", "type": "binary"},
-    {"name": "tags", "type": "list<string>"}, {"name": "size", "type": "struct<w: integer, unit: string>"},
+    {"name": "pid", "type": "string", "nullable": False},
+    {"name": "name", "type": "string"},
+    {"name": "alias", "type": "string"},
+    {"name": "code", "type": "string"},
+    {"name": "rank", "type": "integer"},
+    {"name": "share", "type": "number"},
+    {"name": "open", "type": "boolean"},
+    {"name": "day", "type": "date"},
+    {"name": "hour", "type": "time"},
+    {"name": "at", "type": "timestamp"},
+    {"name": "local", "type": "timestamp_local"},
+    {"name": "price", "type": "decimal(12,2)"},
+    {"name": "blob", "type": "binary"},
+    {"name": "tags", "type": "list<string>"},
+    {"name": "size", "type": "struct<w: integer, unit: string>"},
     {"name": "door", "type": "geometry"},
 ]
 TYPES = {
-    "pid": pa.string(), "name": pa.string(), "alias": pa.string(), "code": pa.string(), "rank": pa.int64(), "share": pa.float64(), "open": pa.bool_(),
-    "day": pa.date32(), "hour": pa.time64("us"), "at": pa.timestamp("us", "UTC"), "local": pa.timestamp("us"), "price": pa.decimal128(12, 2),
-    "blob": pa.binary(), "tags": pa.list_(pa.string()), "size": pa.struct([("w", pa.int64()), ("unit", pa.string())]),
+    "pid": pa.string(),
+    "name": pa.string(),
+    "alias": pa.string(),
+    "code": pa.string(),
+    "rank": pa.int64(),
+    "share": pa.float64(),
+    "open": pa.bool_(),
+    "day": pa.date32(),
+    "hour": pa.time64("us"),
+    "at": pa.timestamp("us", "UTC"),
+    "local": pa.timestamp("us"),
+    "price": pa.decimal128(12, 2),
+    "blob": pa.binary(),
+    "tags": pa.list_(pa.string()),
+    "size": pa.struct([("w", pa.int64()), ("unit", pa.string())]),
 }
 
 # ---- features: attributes, and a geometry as (WKB type, Z, M, content) in whole grid steps, rings as cycles ----
@@ -45,13 +67,22 @@ TYPES = {
 
 def attributes(noise, pid):
     return {
-        "pid": pid, "name": f"Stra\u00dfe \u00e9 {noise.randrange(10**6)}", "alias": f"fish {noise.randrange(10**6)}", "code": f"0{noise.randrange(10**6)}k",
-        "rank": noise.choice([noise.randrange(1, 300), 2**53 + 2 * noise.randrange(10**6)]), "share": noise.random(), "open": noise.random() < 0.5,
-        "day": dt.date(2000, 1, 1) + dt.timedelta(days=noise.randrange(9000)), "hour": dt.time(noise.randrange(24), 5, 7, noise.randrange(999_999)),
+        "pid": pid,
+        "name": f"Stra\u00dfe \u00e9 {noise.randrange(10**6)}",
+        "alias": f"fish {noise.randrange(10**6)}",
+        "code": f"0{noise.randrange(10**6)}k",
+        "rank": noise.choice([noise.randrange(1, 300), 2**53 + 2 * noise.randrange(10**6)]),
+        "share": noise.random(),
+        "open": noise.random() < 0.5,
+        "day": dt.date(2000, 1, 1) + dt.timedelta(days=noise.randrange(9000)),
+        "hour": dt.time(noise.randrange(24), 5, 7, noise.randrange(999_999)),
         "at": dt.datetime(2020, 1, 1, tzinfo=UTC) + dt.timedelta(microseconds=noise.randrange(10**14)),
         "local": dt.datetime(2020, 1, 1) + dt.timedelta(microseconds=noise.randrange(10**14)),  # noqa: DTZ001 - a local time is meant
-        "price": Decimal(noise.randrange(-10**9, 10**9)).scaleb(-2), "blob": noise.randbytes(5), "tags": ["a", str(noise.randrange(99)), "z"],
-        "size": {"w": noise.randrange(99), "unit": "m"}, "door": (1, False, False, [place(noise)]),
+        "price": Decimal(noise.randrange(-(10**9), 10**9)).scaleb(-2),
+        "blob": noise.randbytes(5),
+        "tags": ["a", str(noise.randrange(99)), "z"],
+        "size": {"w": noise.randrange(99), "unit": "m"},
+        "door": (1, False, False, [place(noise)]),
     }
 
 
@@ -85,7 +116,12 @@ def patch(noise):
 def line(noise, *, z=False, m=False, vertices=None):
     x, y = place(noise)
     count = vertices or noise.randrange(3, 9)
-    return (2, z, m, [(x + 2000 * k, y + 2 * noise.randrange(900), *[2 * noise.randrange(9999) for _ in range(z + m)]) for k in range(count)])
+    return (
+        2,
+        z,
+        m,
+        [(x + 2000 * k, y + 2 * noise.randrange(900), *[2 * noise.randrange(9999) for _ in range(z + m)]) for k in range(count)],
+    )
 
 
 def point(noise):
@@ -106,6 +142,7 @@ def shape(change):
 
 def becomes(change):
     """An edit that gives another geometry, or none."""
+
     def edit(row, noise):
         row["geometry"] = change(row["geometry"][3], noise)
 
@@ -136,6 +173,7 @@ def hole_to_the_other(parts, _noise):
 
 def value(name, change):
     """An edit of one attribute."""
+
     def edit(row, _noise):
         row[name] = change(row[name]) if callable(change) else change
 
@@ -258,9 +296,16 @@ ON_MEASURED = {
 }
 # How a kind's features are before the edit, where that is not how they were made.
 STARTS = {
-    "null to empty text": ("name", None), "null to text": ("name", None), "null to zero": ("rank", None), "null to false": ("open", None),
-    "null to no bytes": ("blob", None), "null to a list without elements": ("tags", None), "null to a member's null": ("size", None),
-    "null to an area": ("geometry", None), "null to an empty area": ("geometry", None), "minus zero": ("share", 0.0),
+    "null to empty text": ("name", None),
+    "null to text": ("name", None),
+    "null to zero": ("rank", None),
+    "null to false": ("open", None),
+    "null to no bytes": ("blob", None),
+    "null to a list without elements": ("tags", None),
+    "null to a member's null": ("size", None),
+    "null to an area": ("geometry", None),
+    "null to an empty area": ("geometry", None),
+    "minus zero": ("share", 0.0),
 }
 KINDS = [(area, ON_AREAS), (patch, ON_PATCHES), (line, ON_LINES), (point, ON_POINTS)]
 MEASURED_KINDS = [(measured, ON_MEASURED)]
@@ -358,7 +403,11 @@ def written(path, rows, source, target):
             column.append(None if tree is None else to_bytes(tree))
     columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in TYPES.items()}
     crs = CRS.from_epsg(source).to_json_dict()
-    geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {name: {"encoding": "WKB", "geometry_types": [], "crs": crs} for name in wkb}}
+    geo = {
+        "version": "1.1.0",
+        "primary_column": "geometry",
+        "columns": {name: {"encoding": "WKB", "geometry_types": [], "crs": crs} for name in wkb},
+    }
     return geoparquet(path, {**columns, **{name: pa.array(each, pa.binary()) for name, each in wkb.items()}}, geo=geo)
 
 
@@ -366,7 +415,9 @@ def missed(estate, folder, kinds, same, each, route, dimensions):
     """Publish both nights; kind of edit to the number of its features that are not "changed", and the keys that changed without an edit."""
     clause = {"nullable": True, "empty": True, "dimensions": dimensions}
     source, target = route
-    fields = [{**each, "crs_epsg": target, "coordinate_precision": GROUNDS[target][0]} if each["type"] == "geometry" else each for each in FIELDS]
+    fields = [
+        {**each, "crs_epsg": target, "coordinate_precision": GROUNDS[target][0]} if each["type"] == "geometry" else each for each in FIELDS
+    ]
     product = estate(fields, epsg=target, precision=GROUNDS[target][0], geometry=clause).by_place(20_000)
     before, after = nights([*kinds, *same], each)
     first = product.publish(written(folder / "1.parquet", before, source, target))

@@ -14,8 +14,13 @@ PID = {"name": "pid", "type": "integer", "nullable": False}
 N = 600
 # CRS of the source and of the contract, decimals of the contract, and a contract's grid in units of the source
 ROUTES = [
-    (4326, 4326, 7, 1e-7), (25832, 25832, 3, 1e-3), (27700, 27700, 2, 1e-2),
-    (4326, 25832, 3, 1e-3 / 111_320), (25832, 4326, 7, 111_320e-7 / 2), (25833, 25832, 2, 1e-2), (4326, 3857, 0, 1 / 111_320 / 2),
+    (4326, 4326, 7, 1e-7),
+    (25832, 25832, 3, 1e-3),
+    (27700, 27700, 2, 1e-2),
+    (4326, 25832, 3, 1e-3 / 111_320),
+    (25832, 4326, 7, 111_320e-7 / 2),
+    (25833, 25832, 2, 1e-2),
+    (4326, 3857, 0, 1 / 111_320 / 2),
 ]
 # Where an ordinate lies between two grid lines of the contract: anywhere, at 0.4995, where it turns over, at the half, on the line.
 BETWEEN = (None, 0.4995, 0.5, 0.0)
@@ -26,7 +31,9 @@ TYPES = ("point", "multilinestring", "multipolygon")
 def shapes(kind, noise, n, route, between, decimals):
     """Vertices (n, v, 2) in the source's units: some a step or half of one apart, so that noise decides whether they meet on the grid."""
     source, target, precision, step = route
-    centre = np.stack([noise.uniform(4e5, 6e5, n), noise.uniform(3e5, 5e5, n) if target == 27700 else noise.uniform(5.5e6, 5.7e6, n)], axis=1)
+    centre = np.stack(
+        [noise.uniform(4e5, 6e5, n), noise.uniform(3e5, 5e5, n) if target == 27700 else noise.uniform(5.5e6, 5.7e6, n)], axis=1
+    )
     if target not in (27700, 25832):
         centre = np.stack(Transformer.from_crs(25832, target, always_xy=True).transform(*centre.T), axis=1)
     grid = 10.0**-precision
@@ -37,7 +44,9 @@ def shapes(kind, noise, n, route, between, decimals):
     else:
         angle = np.arange(8) * np.pi / 4
         offsets = noise.choice([40.0, 900.0], (n, 1, 1)) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        offsets[:, 1] = offsets[:, 0] + np.stack([np.zeros(n), noise.choice([0.6, 1.0] if between is decimals is None else [2.3], n)], axis=1)
+        offsets[:, 1] = offsets[:, 0] + np.stack(
+            [np.zeros(n), noise.choice([0.6, 1.0] if between is decimals is None else [2.3], n)], axis=1
+        )
     out = centre[:, None, :] + offsets * grid
     if between is not None:
         out = (np.floor(out / grid) + between) * grid
@@ -153,7 +162,9 @@ def test_noise_is_seen_as_such_where_z_is_not_kept(estate, tmp_path):
 
 
 def test_noise_is_seen_as_such_where_direction_does_not_count(estate, tmp_path):
-    product = estate([PID, {"name": "name", "type": "string"}], epsg=25832, precision=3, geometry_type="linestring", geometry={"direction": "irrelevant"})
+    product = estate(
+        [PID, {"name": "name", "type": "string"}], epsg=25832, precision=3, geometry_type="linestring", geometry={"direction": "irrelevant"}
+    )
     base = lines(np.random.default_rng(1), 50, 2)
     low, high = base.copy(), base[:, ::-1].copy()
     low[:, 1, 0] += 0.0004992

@@ -30,8 +30,8 @@ from shapely import (
 )
 
 from estate import Estate, digest, geoparquet
-from merestone.run.line import Options, publish
-from merestone.run.publication_reader import read_publication, with_source
+from merestone.line.publish import Options, publish
+from merestone.publication.reader import read_publication, with_source
 
 EAST, NORTH = 500_000_000, 5_600_000_000  # millimetres in EPSG:25832
 KEYS = "abcdefgh"
@@ -207,7 +207,9 @@ class Model:
             self.old.discard(key)
         for key in [key for key, kind in classes.items() if kind == "removed"]:
             del self.rows[key], self.homes[key], self.sources[key]
-        if {"added", "changed", "removed", "moved"} & set(classes.values()):  # nothing else makes a version that could remember what was delivered
+        if {"added", "changed", "removed", "moved"} & set(
+            classes.values()
+        ):  # nothing else makes a version that could remember what was delivered
             self.sources |= accepted
         return classes
 

@@ -26,4 +26,3 @@ def altered(doc, place, value):
     else:
         inner[place[-1]] = value
     return copy
-

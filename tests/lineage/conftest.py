@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lineage.events import TIME
-from merestone.lineage.store import RunWriter
+from merestone.lineage.store.writing import RunWriter
 from merestone.storage.local import LocalStore
 
 
@@ -27,7 +27,12 @@ def seal(store, tmp_path):
         writer = RunWriter(str(scratch), run, attempt, f"n{len(calls)}", **how)
         for each in [events] if isinstance(events, pa.Table) else events:
             writer.write(each)
-        return writer.seal(store, run_date=date(2026, 3, len(calls)), plan=["crs_normalize", "snap", "validate"], tool={"PROJ": "9.5"},
-                           time=TIME.replace(day=len(calls)))
+        return writer.seal(
+            store,
+            run_date=date(2026, 3, len(calls)),
+            plan=["crs_normalize", "snap", "validate"],
+            tool={"PROJ": "9.5"},
+            time=TIME.replace(day=len(calls)),
+        )
 
     return sealing

@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from contracts import contract
-from merestone.contract.document import Derived, Field, FieldType
+from merestone.contract.contract import Derived, Field, FieldType
 from merestone.normalise.cast import PARTITION_COLUMN, CastPlan, cast_batch, plan_cast
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, SourceSpec
@@ -100,10 +100,15 @@ def test_extra_and_missing_columns_are_named_all_at_once():
     assert [each.severity for each in warned.findings] == ["warning", "warning"]
 
 
-@pytest.mark.parametrize(("delivered", "told"), [
-    ("post_code", "`columns: {post_code: postcode}`"), ("POSTCODE", "`columns: {POSTCODE: postcode}`"),
-    ("post code:", '`columns: {"post code:": postcode}`'), ("street", "map its delivered name under columns"),
-])
+@pytest.mark.parametrize(
+    ("delivered", "told"),
+    [
+        ("post_code", "`columns: {post_code: postcode}`"),
+        ("POSTCODE", "`columns: {POSTCODE: postcode}`"),
+        ("post code:", '`columns: {"post code:": postcode}`'),
+        ("street", "map its delivered name under columns"),
+    ],
+)
 def test_a_column_that_was_renamed_is_told_with_the_line_that_maps_it(delivered, told):
     delivery, _ = table({delivered: pa.array(["x"])})
     (missing, _) = plan(agreed(("postcode", TEXT)), delivery, key=()).findings

@@ -14,7 +14,7 @@ import pytest
 import shapely
 
 from contracts import contract
-from merestone.contract.document import Field, FieldType
+from merestone.contract.contract import Field, FieldType
 from merestone.contract.stamp import Stamp
 from merestone.errors import MissingError
 from merestone.normalise.crs import (
@@ -29,8 +29,8 @@ from merestone.normalise.crs import (
     operation_for,
     transform_steps,
 )
-from merestone.outcome import PASS, REJECT, WARN, Finding
-from merestone.run.publication import CrsRule
+from merestone.publication.publication import CrsRule
+from merestone.results.finding import PASS, REJECT, WARN, Finding
 from merestone.source.open import open_source
 from merestone.source.port import SourceSpec
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import shapely
 
 from contracts import contract
-from merestone.contract.document import Derived, Field, FieldType, GeometryClause
+from merestone.contract.contract import Derived, Field, FieldType, GeometryClause
 from merestone.contract.stamp import Stamp
 from merestone.normalise.derive import with_derived
 from merestone.normalise.snap import snap
-from merestone.outcome import PASS, REJECT, WARN
+from merestone.results.finding import PASS, REJECT, WARN
 from merestone.source.open import open_source
 from merestone.source.port import SourceSpec
 

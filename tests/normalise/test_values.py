@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merestone.contract.document import FieldType
+from merestone.contract.contract import FieldType
 from merestone.normalise.values import arrow_type, cast, decoded, never
 
 TEXT, INTEGER, NUMBER, INSTANT = FieldType("string"), FieldType("integer"), FieldType("number"), FieldType("timestamp")

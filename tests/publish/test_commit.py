@@ -18,8 +18,14 @@ from merestone.storage.local import LocalStore
 from stores import MemoryStore
 
 NOW = "2026-03-02T02:00:00Z"
-CALLS = [("create", "_intents/"), ("create", "_changes/"), ("create", "_manifests/"), ("swap", POINTER), ("create", "_runs/"),
-         ("delete", "_intents/")]
+CALLS = [
+    ("create", "_intents/"),
+    ("create", "_changes/"),
+    ("create", "_manifests/"),
+    ("swap", POINTER),
+    ("create", "_runs/"),
+    ("delete", "_intents/"),
+]
 WRONGS = ["refuse", "lose", "drop", "late"]
 STEPS = [f"{what}.{when}" for what in ("intent", "changes", "manifest", "pointer", "record") for when in ("before", "after")]
 
@@ -32,6 +38,7 @@ def killer(at):
     def step(name):
         if name == at:
             raise KilledError(name)
+
     return step
 
 
@@ -42,12 +49,34 @@ def builder(by, seen, content, **other):
 
     def build(version):
         base = Manifest(
-            version=version, parent=seen.manifest.version if seen else None, parent_sha256=seen.sha256 if seen else None,
-            run_id=by.run_id, attempt=by.number, time_utc=NOW, name="roads", contract_version="v1.0.0-crs:EPSG:28992-res:1m",
-            contract_sha256="0" * 64, contract={}, key={}, domain={}, processing={}, partitioning={}, features=0, counts={"added": 0},
-            files=(), changes=ref, index=IndexRef(None, None, ((version, ref),)), findings=None, lineage=None,
-            delivery={"set_digest": content.decode()}, set_digest="0", files_written=0, files_carried=0)
+            version=version,
+            parent=seen.manifest.version if seen else None,
+            parent_sha256=seen.sha256 if seen else None,
+            run_id=by.run_id,
+            attempt=by.number,
+            time_utc=NOW,
+            name="roads",
+            contract_version="v1.0.0-crs:EPSG:28992-res:1m",
+            contract_sha256="0" * 64,
+            contract={},
+            key={},
+            domain={},
+            processing={},
+            partitioning={},
+            features=0,
+            counts={"added": 0},
+            files=(),
+            changes=ref,
+            index=IndexRef(None, None, ((version, ref),)),
+            findings=None,
+            lineage=None,
+            delivery={"set_digest": content.decode()},
+            set_digest="0",
+            files_written=0,
+            files_carried=0,
+        )
         return dataclasses.replace(base, **other)
+
     return build
 
 
@@ -351,16 +380,19 @@ def spoil(store, name, change):
         store.create(name, altered)
 
 
-@pytest.mark.parametrize(("name", "change"), [
-    (POINTER, lambda _: None),
-    (POINTER, lambda data: data[: len(data) // 2]),
-    (POINTER, lambda _: b"[]"),
-    (POINTER, lambda data: data.replace(b'"version": 2', b'"version": 1')),
-    (POINTER, lambda data: data.replace(b'"run_id": "r"', b'"run_id": "q"')),
-    (manifest_name(2), lambda _: None),
-    (manifest_name(2), lambda data: data[:-20]),
-    (manifest_name(2), lambda data: data.replace(b"roads", b"raods")),
-])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        (POINTER, lambda _: None),
+        (POINTER, lambda data: data[: len(data) // 2]),
+        (POINTER, lambda _: b"[]"),
+        (POINTER, lambda data: data.replace(b'"version": 2', b'"version": 1')),
+        (POINTER, lambda data: data.replace(b'"run_id": "r"', b'"run_id": "q"')),
+        (manifest_name(2), lambda _: None),
+        (manifest_name(2), lambda data: data[:-20]),
+        (manifest_name(2), lambda data: data.replace(b"roads", b"raods")),
+    ],
+)
 def test_a_damaged_state_is_never_taken_for_nothing_there(store, name, change):
     publish(store, nonce="a", content=b"1")
     publish(store, nonce="b", content=b"2")
@@ -494,5 +526,6 @@ class Publishing(RuleBasedStateMachine):
 
 
 Publishing.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    max_examples=60, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 test_any_history_of_publishers_is_safe = Publishing.TestCase

@@ -11,16 +11,19 @@ from merestone.dataset.feed import changes
 from merestone.dataset.index import load_table
 from merestone.dataset.log import log
 from merestone.dataset.record import RunRecord, read_records
+from merestone.dataset.verify import verify
 from merestone.dataset.version import Dataset
 from merestone.errors import StoreError, UsageError
 from merestone.publish.commit import begin
 from merestone.publish.rollback import rollback
-from merestone.publish.verify import verify
 from stores import MemoryStore
 
 NOW = "2026-03-09T00:00:00Z"
-A, B, C = ({"p": row("a", 1, (0, 0)), "q": row("q", 2, (1, 1), "district=D2")},
-           {"p": row("b", 1, (3, 4)), "r": row("r", 3, (2, 2), "district=D2")}, {"p": row("c", 1, (9, 9))})
+A, B, C = (
+    {"p": row("a", 1, (0, 0)), "q": row("q", 2, (1, 1), "district=D2")},
+    {"p": row("b", 1, (3, 4)), "r": row("r", 3, (2, 2), "district=D2")},
+    {"p": row("c", 1, (9, 9))},
+)
 
 
 @pytest.fixture
@@ -129,10 +132,15 @@ def test_any_roll_back_is_the_difference_and_leaves_a_whole_dataset(states, data
     assert verify(mini.store).whole
 
 
-@pytest.mark.parametrize(("to", "reason", "says"), [
-    (2, "x", "is the current version"), (3, "x", "no version of this dataset"), (0, "x", "no version of this dataset"),
-    (1, " ", "needs a reason"),
-])
+@pytest.mark.parametrize(
+    ("to", "reason", "says"),
+    [
+        (2, "x", "is the current version"),
+        (3, "x", "no version of this dataset"),
+        (0, "x", "no version of this dataset"),
+        (1, " ", "needs a reason"),
+    ],
+)
 def test_a_roll_back_that_cannot_be_is_a_usage_error(mini, to, reason, says):
     mini.publish(A)
     mini.publish(B)

@@ -153,7 +153,9 @@ def test_rows_come_in_bounded_batches_in_file_order(tmp_path):
 
 def many_groups(path: Path, groups: int, rows: int) -> Path:
     """Text that occurs once, in row groups of some rows."""
-    table = pa.table({"n": pa.array(range(groups * rows)), "text": pa.array([f"a text that occurs once {n:09d}" for n in range(groups * rows)])})
+    table = pa.table(
+        {"n": pa.array(range(groups * rows)), "text": pa.array([f"a text that occurs once {n:09d}" for n in range(groups * rows)])}
+    )
     pq.write_table(table, path, row_group_size=rows)
     return path
 
@@ -167,7 +169,12 @@ def test_rows_come_in_order_whatever_the_row_groups(tmp_path):
 def test_a_file_is_never_held_whole(tmp_path):
     path, rows = tmp_path / "large.parquet", 2_000
     noise = np.random.default_rng(1).integers(0, 256, (60 * rows, 200), np.uint8)
-    table = pa.table({"n": pa.array(range(len(noise))), "noise": pa.FixedSizeBinaryArray.from_buffers(pa.binary(200), len(noise), [None, pa.py_buffer(noise)])})
+    table = pa.table(
+        {
+            "n": pa.array(range(len(noise))),
+            "noise": pa.FixedSizeBinaryArray.from_buffers(pa.binary(200), len(noise), [None, pa.py_buffer(noise)]),
+        }
+    )
     pq.write_table(table, path, row_group_size=rows)
     before = pa.total_allocated_bytes()
     held = [pa.total_allocated_bytes() - before for _ in open_source(SourceSpec(str(path))).batches(rows)]

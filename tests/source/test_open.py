@@ -188,11 +188,16 @@ def test_what_is_not_what_its_name_says_is_refused(tmp_path, name, text, expecte
         read(path)
 
 
-@pytest.mark.parametrize(("path", "expected"), [
-    ("{here}/https:/example.org/a.geojson", "https://example.org/a.geojson is an address"), ("{here}/s3://bucket/a.gpkg", "s3://bucket/a.gpkg is an address"),
-    ("/vsicurl/https:/example.org/a.gpkg", "https://example.org/a.gpkg is an address"), ("{here}/-", "standard input is not read"),
-    ("{here}/12:30.gpkg", "there is no {here}/12:30.gpkg"),
-])
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("{here}/https:/example.org/a.geojson", "https://example.org/a.geojson is an address"),
+        ("{here}/s3://bucket/a.gpkg", "s3://bucket/a.gpkg is an address"),
+        ("/vsicurl/https:/example.org/a.gpkg", "https://example.org/a.gpkg is an address"),
+        ("{here}/-", "standard input is not read"),
+        ("{here}/12:30.gpkg", "there is no {here}/12:30.gpkg"),
+    ],
+)
 def test_what_is_no_file_of_this_machine_is_told_for_what_it_is(tmp_path, path, expected):
     with pytest.raises(SourceError) as fault:
         read(path.format(here=tmp_path))
@@ -311,7 +316,9 @@ ZONING = """<gml:FeatureCollection gml:id="c" xmlns:gml="http://www.opengis.net/
   </cp:CadastralZoning></gml:featureMember></gml:FeatureCollection>"""
 
 
-@pytest.mark.parametrize(("asked", "area", "other"), [(None, 16, "referencePoint"), ("geometry", 16, "referencePoint"), ("referencePoint", 0, "geometry")])
+@pytest.mark.parametrize(
+    ("asked", "area", "other"), [(None, 16, "referencePoint"), ("geometry", 16, "referencePoint"), ("referencePoint", 0, "geometry")]
+)
 def test_of_several_geometries_the_layer_s_own_is_the_first_and_any_can_be_named(tmp_path, asked, area, other):
     (tmp_path / "zones.gml").write_text(ZONING)
     source = open_source(SourceSpec(str(tmp_path / "zones.gml"), geometry=asked, crs="EPSG:32628"))

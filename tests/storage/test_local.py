@@ -153,6 +153,7 @@ def record_calls(monkeypatch):
         def call(*args):
             calls.append((verb, Path(args[-1]).name))
             return real(*args)
+
         return call
 
     monkeypatch.setattr(local.os, "open", opened)
@@ -180,12 +181,22 @@ def test_new_folders_are_synced_in_the_folder_above(store, monkeypatch):
     calls = record_calls(monkeypatch)
     store.create("a/b/x", b"1")
     above = [entry for entry in kinds(calls) if entry[0] in ("mkdir", "fsync")]
-    assert above == [("mkdir", "ds"), ("fsync", store.root.parent.name), ("mkdir", "a"), ("fsync", "ds"), ("mkdir", "b"), ("fsync", "a"),
-                     ("fsync", "temporary"), ("fsync", "b")]
+    assert above == [
+        ("mkdir", "ds"),
+        ("fsync", store.root.parent.name),
+        ("mkdir", "a"),
+        ("fsync", "ds"),
+        ("mkdir", "b"),
+        ("fsync", "a"),
+        ("fsync", "temporary"),
+        ("fsync", "b"),
+    ]
 
 
-@pytest.mark.parametrize(("code", "hint"), [(errno.ENOSPC, "free space"), (errno.EROFS, "read-only"), (errno.EACCES, "write permission"),
-                                            (errno.EIO, "look at the disk")])
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [(errno.ENOSPC, "free space"), (errno.EROFS, "read-only"), (errno.EACCES, "write permission"), (errno.EIO, "look at the disk")],
+)
 def test_a_fault_of_the_disk_names_the_folder_and_leaves_nothing(store, monkeypatch, code, hint):
     store.swap("p", None, b"old")
 
@@ -231,8 +242,10 @@ def test_a_full_disk_leaves_no_object(tmp_path):
     """On a real full disk where one can be mounted, else against the limit of the file size that the kernel keeps."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True,
-                                                   check=False).returncode == 0
+    mounted = (
+        os.geteuid() == 0
+        and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, check=False).returncode == 0
+    )
     try:
         store = LocalStore(disk / "ds")
         store.swap("p", None, b"old")

@@ -59,14 +59,23 @@ def main(source: str) -> None:
     # Shapes as steps from vertex to vertex, over all parcels: a fifth of what WKB takes.
     steps = np.diff(centimetres, axis=0, prepend=np.zeros((1, 2), np.int64)).astype(np.int32)
     first = np.concatenate([[0], np.cumsum(np.bincount(owner, weights=size))]).astype(np.int32)
-    pq.write_table(pa.table({
-        "parcel": pa.array(table["ML"].tolist(), pa.string()),
-        "kind": pa.array(table["POLY_TYPE"].fillna("FEE").tolist(), pa.string()),
-        "edited": pa.array(table["EditDate"].fillna(FISCAL_YEAR).to_numpy().astype("datetime64[D]")),
-        "rings": pa.ListArray.from_arrays(np.concatenate([[0], np.cumsum(np.bincount(owner))]).astype(np.int32), size.astype(np.int32)),
-        "dx": pa.ListArray.from_arrays(first, steps[:, 0]),
-        "dy": pa.ListArray.from_arrays(first, steps[:, 1]),
-    }), Path(__file__).with_name("parcels.parquet"), compression="zstd", compression_level=19)
+    pq.write_table(
+        pa.table(
+            {
+                "parcel": pa.array(table["ML"].tolist(), pa.string()),
+                "kind": pa.array(table["POLY_TYPE"].fillna("FEE").tolist(), pa.string()),
+                "edited": pa.array(table["EditDate"].fillna(FISCAL_YEAR).to_numpy().astype("datetime64[D]")),
+                "rings": pa.ListArray.from_arrays(
+                    np.concatenate([[0], np.cumsum(np.bincount(owner))]).astype(np.int32), size.astype(np.int32)
+                ),
+                "dx": pa.ListArray.from_arrays(first, steps[:, 0]),
+                "dy": pa.ListArray.from_arrays(first, steps[:, 1]),
+            }
+        ),
+        Path(__file__).with_name("parcels.parquet"),
+        compression="zstd",
+        compression_level=19,
+    )
 
 
 if __name__ == "__main__":

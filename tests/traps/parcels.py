@@ -54,12 +54,15 @@ def good(epsg: int) -> Good:
         middle = np.round((metres.min(axis=0) + metres.max(axis=0)) / 2)
         moved = np.round(metres - middle + PLACES[epsg], 2)
     rings = stored.column("rings").combine_chunks()
-    table = gpd.GeoDataFrame({
-        "parcel": stored.column("parcel").to_pylist(),
-        "kind": stored.column("kind").to_pylist(),
-        "area": np.round(shapely.area(_polygons(metres, rings)), 2),
-        "edited": stored.column("edited").to_pylist(),
-    }, geometry=gpd.GeoSeries(_polygons(moved, rings), crs=epsg))
+    table = gpd.GeoDataFrame(
+        {
+            "parcel": stored.column("parcel").to_pylist(),
+            "kind": stored.column("kind").to_pylist(),
+            "area": np.round(shapely.area(_polygons(metres, rings)), 2),
+            "edited": stored.column("edited").to_pylist(),
+        },
+        geometry=gpd.GeoSeries(_polygons(moved, rings), crs=epsg),
+    )
     return Good(epsg, table, _contract(epsg))
 
 

@@ -45,8 +45,11 @@ def into_degrees(table):
 def moved_vertex(table):
     """One corner of one parcel pulled across the middle of its neighbour."""
     shapes = table.geometry.array
-    one, other = next(pair for pair in shapely.STRtree(shapes).query(shapes, predicate="touches").T
-                      if shapely.length(shapely.intersection(*shapes[pair])) > 5)
+    one, other = next(
+        pair
+        for pair in shapely.STRtree(shapes).query(shapes, predicate="touches").T
+        if shapely.length(shapely.intersection(*shapes[pair])) > 5
+    )
     ring = shapely.get_coordinates(shapes[one].exterior)
     near = 1 + int(np.argmin(shapely.distance(shapely.points(ring[1:-1]), shapes[other])))
     ring[near] = shapely.get_coordinates(shapely.point_on_surface(shapes[other]))[0]
@@ -74,28 +77,69 @@ def turned(table):
 
 # name: the edit, further clauses; then what must be read: rule and field (what), a place (where), a number (how many), the remedy (next)
 DELIVERIES = {
-    "x and y swapped": (mapped(lambda xy: xy[:, ::-1]), {}, ["crs.axis_order", "geometry", "x and y are swapped", "1,500", "exchange x and y"]),
-    "degrees labelled metres": (into_degrees, {}, ["crs.units", "geometry", "0 of 1,500 rows", "degrees", "state the CRS that the coordinates are in"]),
-    "decimals cut": (mapped(np.trunc), {}, ["geometry.precision", "0 decimals", "ordinates", "expected 2 decimals", "export full coordinates"]),
-    "one vertex moved": (moved_vertex, {"topology_rule_set": "planar", "topology_parameters": {"gap_width": 0.01}},
-                         ["geometry.overlap", "geometry", " share ", " m2", " is at ", "cut one of each pair back"]),
+    "x and y swapped": (
+        mapped(lambda xy: xy[:, ::-1]),
+        {},
+        ["crs.axis_order", "geometry", "x and y are swapped", "1,500", "exchange x and y"],
+    ),
+    "degrees labelled metres": (
+        into_degrees,
+        {},
+        ["crs.units", "geometry", "0 of 1,500 rows", "degrees", "state the CRS that the coordinates are in"],
+    ),
+    "decimals cut": (
+        mapped(np.trunc),
+        {},
+        ["geometry.precision", "0 decimals", "ordinates", "expected 2 decimals", "export full coordinates"],
+    ),
+    "one vertex moved": (
+        moved_vertex,
+        {"topology_rule_set": "planar", "topology_parameters": {"gap_width": 0.01}},
+        ["geometry.overlap", "geometry", " share ", " m2", " is at ", "cut one of each pair back"],
+    ),
     "hectares": (lambda table: table.assign(area=table.area / 10_000), {}, ["semantics.unit", "area", "m2", "1,500", "deliver m2"]),
-    "a new value in three rows": (rows_changed("kind", "LEASE"), {}, ["semantics.enum", "kind", "LEASE in 3 rows", "{7}", "{500}", "{1200}",
-                                                                     "one of the agreed values, or add the value"]),
-    "a column renamed": (lambda table: table.rename(columns={"kind": "Kind_"}), {}, ["schema.missing", "kind missing", "Kind_ not in the contract",
-                                                                                   "`columns: {Kind_: kind}`"]),
-    "the key renamed": (lambda table: table.rename(columns={"parcel": "PARCEL"}), {}, ["schema.missing", "parcel missing", "`columns: {PARCEL: parcel}`"]),
+    "a new value in three rows": (
+        rows_changed("kind", "LEASE"),
+        {},
+        ["semantics.enum", "kind", "LEASE in 3 rows", "{7}", "{500}", "{1200}", "one of the agreed values, or add the value"],
+    ),
+    "a column renamed": (
+        lambda table: table.rename(columns={"kind": "Kind_"}),
+        {},
+        ["schema.missing", "kind missing", "Kind_ not in the contract", "`columns: {Kind_: kind}`"],
+    ),
+    "the key renamed": (
+        lambda table: table.rename(columns={"parcel": "PARCEL"}),
+        {},
+        ["schema.missing", "parcel missing", "`columns: {PARCEL: parcel}`"],
+    ),
     "keys twice": (twice, {}, ["schema.key_duplicate", "parcel", "{7} twice (rows 8 and 1501)", "6 rows in all", "repair the keys"]),
-    "keys null": (rows_changed("parcel", None), {}, ["schema.key_null", "parcel", "3 null keys (rows 8, 501 and 1201 of the file)", "fill the key"]),
-    "another CRS by name only": (lambda table: table.set_crs(26986, allow_override=True), {}, ["crs.crs_position", "1,500 of 1,500 rows lie far", "EPSG:26986",
-                                                                                             "state the CRS that the coordinates are in"]),
-    "a CRS of the same country": (lambda table: table.set_crs(28991, allow_override=True), {}, [
-        "crs.crs_position", "geometry", "1,500 of 1,500 rows lie in neither as EPSG:28991", "probably EPSG:28992"]),
-    "no CRS": (lambda table: gpd.GeoDataFrame(table.drop(columns="geometry"), geometry=list(table.geometry)), {}, ["crs.crs_missing", "EPSG:28992",
-                                                                                                                 "state the CRS"]),
+    "keys null": (
+        rows_changed("parcel", None),
+        {},
+        ["schema.key_null", "parcel", "3 null keys (rows 8, 501 and 1201 of the file)", "fill the key"],
+    ),
+    "another CRS by name only": (
+        lambda table: table.set_crs(26986, allow_override=True),
+        {},
+        ["crs.crs_position", "1,500 of 1,500 rows lie far", "EPSG:26986", "state the CRS that the coordinates are in"],
+    ),
+    "a CRS of the same country": (
+        lambda table: table.set_crs(28991, allow_override=True),
+        {},
+        ["crs.crs_position", "geometry", "1,500 of 1,500 rows lie in neither as EPSG:28991", "probably EPSG:28992"],
+    ),
+    "no CRS": (
+        lambda table: gpd.GeoDataFrame(table.drop(columns="geometry"), geometry=list(table.geometry)),
+        {},
+        ["crs.crs_missing", "EPSG:28992", "state the CRS"],
+    ),
     "a bow tie": (bow_tie, {}, ["geometry.validity", "geometry", "{7} self-intersection at ", "repair the geometry"]),
-    "no geometry in three rows": (rows_changed("geometry", None), {}, ["geometry.null_geometry", "{7} null", "{500} null", "3 rows in all",
-                                                                             "deliver the geometry"]),
+    "no geometry in three rows": (
+        rows_changed("geometry", None),
+        {},
+        ["geometry.null_geometry", "{7} null", "{500} null", "3 rows in all", "deliver the geometry"],
+    ),
     "decimal commas": (comma, {}, ["schema.type", "area", "string where number is agreed", "deliver the agreed type"]),
     "dates turned": (turned, {}, ["schema.type", "edited", " rows", "first in row", "expected date", "deliver the agreed type"]),
 }
@@ -163,8 +207,15 @@ def test_half_of_the_rows_stop_at_a_guard_that_tells_how_many_are_missing(standi
     file, bad, _ = standing(lambda table: table.iloc[::2], {})
     code, said = call("publish", file, "--source", bad)
     assert code == 1
-    for word in ("guard.changed", "50 % changed", "750 published features are missing from the delivery", "750 removed; 750 unchanged", "merestone diff ",
-                 "if not meant: have the producer correct the delivery; v1 stays", "if meant: repeat with --confirm"):
+    for word in (
+        "guard.changed",
+        "50 % changed",
+        "750 published features are missing from the delivery",
+        "750 removed; 750 unchanged",
+        "merestone diff ",
+        "if not meant: have the producer correct the delivery; v1 stays",
+        "if meant: repeat with --confirm",
+    ):
         assert word in said, said
 
 

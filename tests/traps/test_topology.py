@@ -75,7 +75,9 @@ def test_a_night_that_breaks_the_coverage_is_refused_and_a_good_one_is_published
     first = good(epsg).table.iloc[:3000]
     delivery, contract = good(epsg).write(tmp_path, first, **planar(epsg)[0])
     publication = tmp_path / "parcels.yaml"
-    publication.write_text(json.dumps({"contract": contract.name, "source": delivery.name, "destination": "out", "partition": {"target_rows": 500}}))
+    publication.write_text(
+        json.dumps({"contract": contract.name, "source": delivery.name, "destination": "out", "partition": {"target_rows": 500}})
+    )
     code, said = run("publish", publication)
     assert (code, said["status"], said["version"]) == (0, "published", 1)
 

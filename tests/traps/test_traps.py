@@ -69,7 +69,9 @@ def bow_tie(shape):
 
 def only(found, surface, field, rule, severity="error"):
     """The one finding of an answer."""
-    assert [(each["surface"], each["field"], each["rule"], each["severity"]) for each in found["findings"]] == [(surface, field, rule, severity)]
+    assert [(each["surface"], each["field"], each["rule"], each["severity"]) for each in found["findings"]] == [
+        (surface, field, rule, severity)
+    ]
     return found["findings"][0]
 
 
@@ -177,7 +179,9 @@ def test_a_sound_file_in_another_reference_system(check, epsg):
     told = only(found, "crs", "crs", "crs_mismatch")
     assert code == 1
     assert (told["expected"], told["observed"]) == (
-        f"EPSG:{epsg} is agreed", f"EPSG:{OTHER[epsg]} is delivered: sound coordinates in another CRS")
+        f"EPSG:{epsg} is agreed",
+        f"EPSG:{OTHER[epsg]} is delivered: sound coordinates in another CRS",
+    )
 
 
 @pytest.mark.parametrize("epsg", SYSTEMS)

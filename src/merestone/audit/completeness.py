@@ -21,15 +21,15 @@ from merestone.dataset.rows import HINT, open_object
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError
 from merestone.identity import key as keys
-from merestone.lineage import reading
-from merestone.lineage.collector import OUTSIDE_CHAIN, base_stage
-from merestone.lineage.complete import Gap, Order, check_chain
-from merestone.lineage.deduplication import deduplicate
-from merestone.lineage.event import ATTEMPT_BITS
-from merestone.lineage.run_manifest import RunManifest, attempts_of
-from merestone.lineage.store import ROOT
-from merestone.outcome import SAMPLES
-from merestone.run import browse
+from merestone.inspect import browse
+from merestone.lineage.event.collector import OUTSIDE_CHAIN, base_stage
+from merestone.lineage.event.record import ATTEMPT_BITS
+from merestone.lineage.store import reading
+from merestone.lineage.store.complete import Gap, Order, check_chain
+from merestone.lineage.store.deduplication import deduplicate
+from merestone.lineage.store.run_manifest import RunManifest, attempts_of
+from merestone.lineage.store.writing import ROOT
+from merestone.results.finding import SAMPLES
 from merestone.storage.port import Store
 
 DOUBTFUL = frozenset({"future", "no_plan"})
@@ -131,8 +131,9 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
         events += table.num_rows
         for gap in check_chain(table, plan) if plan else ():
             known = gaps.get((gap.rule, gap.message))
-            gaps[gap.rule, gap.message] = gap if known is None else Gap(
-                gap.rule, gap.message, known.count + gap.count, (*known.samples, *gap.samples)[:SAMPLES])
+            gaps[gap.rule, gap.message] = (
+                gap if known is None else Gap(gap.rule, gap.message, known.count + gap.count, (*known.samples, *gap.samples)[:SAMPLES])
+            )
         standing = _of_last_attempt(deduplicate(table))
         stages = standing.column("stage").combine_chunks().dictionary_encode()
         bases = pa.array([base_stage(each) for each in stages.dictionary.to_pylist()], pa.string()).take(stages.indices)
@@ -146,7 +147,9 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
         told = standing.filter(outside)
         for kind in pc.unique(told.column("change_class")).to_pylist():
             if kind is not None:
-                published.setdefault(kind, []).append(told.filter(pc.equal(told.column("change_class"), kind)).column("feature_id").combine_chunks())
+                published.setdefault(kind, []).append(
+                    told.filter(pc.equal(told.column("change_class"), kind)).column("feature_id").combine_chunks()
+                )
     found.gaps += [(run, gap) for gap in gaps.values()]
     if events and not plan:
         found.gaps.append((run, Gap("no_plan", "the run says nothing of its stages, so their chain cannot be checked", events, ())))
@@ -183,7 +186,13 @@ def _compare(log: Any, told: _Told, run: str, found: Found) -> None:
 def _compare_live(live: Any, told: _Told, run: str, found: Found) -> None:
     """What the run accepted is published; what it rejected is not, unless it is held."""
     ids = keys.ids_of(live)
-    _add(found, run, "not_published", "accepted features are not in the version", told.accepted.filter(pc.invert(pc.is_in(told.accepted, ids))))
+    _add(
+        found,
+        run,
+        "not_published",
+        "accepted features are not in the version",
+        told.accepted.filter(pc.invert(pc.is_in(told.accepted, ids))),
+    )
     rejected = told.rejected.filter(pc.is_in(told.rejected, ids))
     held = told.published.get("held")
     if held is not None:

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from merestone.errors import UsageError
-from merestone.lineage.reading import plain
-from merestone.lineage.schema import LINEAGE_ARROW_SCHEMA
-from merestone.run.extract import written_whole
+from merestone.inspect.extract import written_whole
+from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
+from merestone.lineage.store.reading import plain
 
 ENDINGS = (".parquet", ".arrow", ".ndjson")
 
@@ -24,7 +24,9 @@ ENDINGS = (".parquet", ".arrow", ".ndjson")
 def check_ending(path: str) -> None:
     """Refuse a file name that no events can be written to. Raises UsageError."""
     if Path(path).suffix.lower() not in ENDINGS:
-        raise UsageError(f"{path}: events are written as {', '.join(ENDINGS)}", field="--out", hint=f"end the name with one of {', '.join(ENDINGS)}")
+        raise UsageError(
+            f"{path}: events are written as {', '.join(ENDINGS)}", field="--out", hint=f"end the name with one of {', '.join(ENDINGS)}"
+        )
 
 
 def write(tables: Iterable[Any], path: str) -> int:
@@ -44,8 +46,11 @@ def write(tables: Iterable[Any], path: str) -> int:
                     for batch in table.to_batches(max_chunksize=10_000):
                         file.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in plain(batch))
             return count
-        opened = pq.ParquetWriter(place, LINEAGE_ARROW_SCHEMA, compression="zstd") if path.lower().endswith(".parquet") else (
-            pa.ipc.new_file(place, LINEAGE_ARROW_SCHEMA))
+        opened = (
+            pq.ParquetWriter(place, LINEAGE_ARROW_SCHEMA, compression="zstd")
+            if path.lower().endswith(".parquet")
+            else (pa.ipc.new_file(place, LINEAGE_ARROW_SCHEMA))
+        )
         with opened as writer:
             for table in tables:
                 count += table.num_rows

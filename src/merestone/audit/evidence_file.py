@@ -20,12 +20,13 @@ from merestone.dataset.manifest import Manifest
 from merestone.dataset.record import record_names
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, UsageError
-from merestone.lineage import proof, reading
-from merestone.lineage.run_manifest import RunManifest, attempts_of, read_manifest
-from merestone.lineage.store import ROOT, RUNS
-from merestone.lineage.tombstone import Expired, expired_runs
-from merestone.report.iso19115 import ENCODINGS, render
-from merestone.run import browse
+from merestone.inspect import browse
+from merestone.lineage.proof import inclusion as proof
+from merestone.lineage.store import reading
+from merestone.lineage.store.run_manifest import RunManifest, attempts_of, read_manifest
+from merestone.lineage.store.tombstone import Expired, expired_runs
+from merestone.lineage.store.writing import ROOT, RUNS
+from merestone.render.iso19115 import ENCODINGS, render
 from merestone.storage.port import Store
 
 FORMAT = 1
@@ -51,7 +52,7 @@ and roots. For the ISO records and the verdict too, give the script the sha256 o
 
 def verifier() -> str:
     """The script that verifies proofs and evidence without Merestone."""
-    return (files("merestone.lineage") / VERIFIER).read_text(encoding="utf-8")
+    return (files("merestone.lineage.proof") / VERIFIER).read_text(encoding="utf-8")
 
 
 def proof_of(text: str, feature_id: str, run_id: str | None = None) -> dict[str, Any]:
@@ -82,13 +83,23 @@ def proof_of(text: str, feature_id: str, run_id: str | None = None) -> dict[str,
         proofs = proof.prove(dataset.store, sealed.path, feature_id, root)
         checksum = hashlib.sha256(dataset.store.get(sealed.path)).hexdigest()
         return {
-            "format": FORMAT, "dataset": sealed.doc.get("about", {}).get("dataset"), "version": version, "feature_id": feature_id,
-            "run_id": sealed.run_id, "attempt": sealed.attempt, "root": sealed.root, "run_manifest": sealed.path,
-            "run_manifest_sha256": checksum, "proofs": proofs,
+            "format": FORMAT,
+            "dataset": sealed.doc.get("about", {}).get("dataset"),
+            "version": version,
+            "feature_id": feature_id,
+            "run_id": sealed.run_id,
+            "attempt": sealed.attempt,
+            "root": sealed.root,
+            "run_manifest": sealed.path,
+            "run_manifest_sha256": checksum,
+            "proofs": proofs,
         }
     where = f"run {run_id!r}" if run_id is not None else "no run of a version"
-    raise UsageError(f"{where} met a feature {feature_id!r}" if run_id is None else f"{where} has no event of feature {feature_id!r}",
-                     field=feature_id, hint="`merestone lineage why DATASET FEATURE` lists the runs that met it")
+    raise UsageError(
+        f"{where} met a feature {feature_id!r}" if run_id is None else f"{where} has no event of feature {feature_id!r}",
+        field=feature_id,
+        hint="`merestone lineage why DATASET FEATURE` lists the runs that met it",
+    )
 
 
 def evidence(text: str, place: str) -> dict[str, Any]:
@@ -117,10 +128,13 @@ def evidence(text: str, place: str) -> dict[str, Any]:
             entry.external_attr = 0o644 << 16
             whole.writestr(entry, contents[name], zipfile.ZIP_DEFLATED)
     return {
-        "name": manifest.name, "version": manifest.version, "run_id": manifest.run_id,
+        "name": manifest.name,
+        "version": manifest.version,
+        "run_id": manifest.run_id,
         "root": manifest.lineage["root"] if manifest.lineage else None,
         "manifest_sha256": checksums[f"manifests/v{manifest.version:06d}.json"],
-        "evidence_sha256": hashlib.sha256(contents["evidence.json"]).hexdigest(), "files": len(contents),
+        "evidence_sha256": hashlib.sha256(contents["evidence.json"]).hexdigest(),
+        "files": len(contents),
     }
 
 
@@ -128,8 +142,12 @@ def _contents(text: str, store: Store, manifest: Manifest) -> Iterator[tuple[str
     yield VERIFIER, verifier().encode()
     yield "contract.json", _json(manifest.contract)
     newest = _object(store, manifest_name(manifest.version))
-    yield "README.txt", _README.format(version=manifest.version, name=manifest.name, run=manifest.run_id,
-                                       checksum=hashlib.sha256(newest).hexdigest()).encode()
+    yield (
+        "README.txt",
+        _README.format(
+            version=manifest.version, name=manifest.name, run=manifest.run_id, checksum=hashlib.sha256(newest).hexdigest()
+        ).encode(),
+    )
     roots: list[dict[str, Any]] = []
     seen: set[str] = set()
     versions = list(_versions(store, manifest.version))
@@ -142,8 +160,16 @@ def _contents(text: str, store: Store, manifest: Manifest) -> Iterator[tuple[str
             seen.add(named["run_manifest"])
             sealed = read_manifest(store, named["run_manifest"], sha256=named["sha256"])
             yield f"runs/lineage/{sealed.path.rpartition('/')[2]}", _object(store, sealed.path)
-            roots.append({"version": made.get(sealed.path), "run_id": sealed.run_id, "attempt": sealed.attempt, "events": sealed.counts["total_events"],
-                          "root": sealed.root, "sealed_utc": sealed.sealed_utc})
+            roots.append(
+                {
+                    "version": made.get(sealed.path),
+                    "run_id": sealed.run_id,
+                    "attempt": sealed.attempt,
+                    "events": sealed.counts["total_events"],
+                    "root": sealed.root,
+                    "sealed_utc": sealed.sealed_utc,
+                }
+            )
             named = sealed.doc["previous"]
     yield "roots.json", _json({"runs": roots})
     for _, _, name in record_names(store, manifest.run_id):

@@ -14,12 +14,12 @@ from merestone.dataset.current import current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.record import read_records
 from merestone.errors import UsageError
-from merestone.lineage import steps
-from merestone.lineage.run_manifest import attempts_of
-from merestone.lineage.store import ROOT
-from merestone.lineage.verdict import verdict
-from merestone.report.run_facts import RunFacts, StepFacts
-from merestone.run import browse
+from merestone.inspect import browse
+from merestone.lineage.store import steps
+from merestone.lineage.store.run_manifest import attempts_of
+from merestone.lineage.store.verdict import verdict
+from merestone.lineage.store.writing import ROOT
+from merestone.render.run_facts import RunFacts, StepFacts
 
 
 def facts_of(text: str, run_id: str | None) -> RunFacts:
@@ -47,21 +47,51 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
     about: dict[str, Any] = last.doc.get("about") or {}
     source: dict[str, Any] = about.get("source") or {}
     sealed = datetime.fromisoformat(last.sealed_utc)
-    started = datetime.fromisoformat(record.started_utc) if record is not None else min((each.first for each in told if each.first), default=sealed)
+    started = (
+        datetime.fromisoformat(record.started_utc)
+        if record is not None
+        else min((each.first for each in told if each.first), default=sealed)
+    )
     ended = datetime.fromisoformat(record.ended_utc) if record is not None and record.ended_utc else sealed
     if not told and made is None and record is None:
         raise UsageError(f"run {run_id!r} holds no events", field="--run", hint="`merestone lineage runs DATASET` lists the runs")
     delivery = record.delivery if record is not None else {}
     return RunFacts(
-        namespace=_uri(dataset.url), name=about.get("dataset") or questions.name_of(dataset), run_id=run_id, attempt=last.attempt, started=started, ended=ended,
-        version=made.version if made else None, previous=made.parent if made else (record.parent_version if record else None),
-        contract=about.get("contract_version"), delivery=PurePath(str(source["path"])).name if source.get("path") else None,
-        delivery_rows=delivery.get("rows"), delivery_digest=delivery.get("set_digest"), delivery_crs=source.get("crs"),
-        features=made.features if made else None, size=sum(each.bytes for each in made.files) if made else None,
-        files=len(made.files) if made else None, crs=f"EPSG:{made.contract['crs_epsg']}" if made else None, root=last.root, run_manifest=last.path,
+        namespace=_uri(dataset.url),
+        name=about.get("dataset") or questions.name_of(dataset),
+        run_id=run_id,
+        attempt=last.attempt,
+        started=started,
+        ended=ended,
+        version=made.version if made else None,
+        previous=made.parent if made else (record.parent_version if record else None),
+        contract=about.get("contract_version"),
+        delivery=PurePath(str(source["path"])).name if source.get("path") else None,
+        delivery_rows=delivery.get("rows"),
+        delivery_digest=delivery.get("set_digest"),
+        delivery_crs=source.get("crs"),
+        features=made.features if made else None,
+        size=sum(each.bytes for each in made.files) if made else None,
+        files=len(made.files) if made else None,
+        crs=f"EPSG:{made.contract['crs_epsg']}" if made else None,
+        root=last.root,
+        run_manifest=last.path,
         verdict=verdict(dataset.store, attempts),
-        steps=tuple(StepFacts(each.stage, each.event_type, each.source_crs, each.target_crs, each.passed, each.warned, each.rejected,
-                              each.first or sealed, each.last or sealed, tuple(sorted(each.tools))) for each in told),
+        steps=tuple(
+            StepFacts(
+                each.stage,
+                each.event_type,
+                each.source_crs,
+                each.target_crs,
+                each.passed,
+                each.warned,
+                each.rejected,
+                each.first or sealed,
+                each.last or sealed,
+                tuple(sorted(each.tools)),
+            )
+            for each in told
+        ),
         tools=dict(last.doc.get("tool") or {}),
         fields=tuple((each["name"], each["type"]) for each in made.contract["schema_fields"]) if made else (),
         delta=dict(record.delta) if record is not None else {},

@@ -19,18 +19,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.contract.registry import read_document
+from merestone.contract.files import read_document
 from merestone.errors import SourceError, UsageError
-from merestone.lineage import columns
-from merestone.lineage.collector import OUTSIDE_CHAIN
-from merestone.lineage.event import ATTEMPT_BITS
-from merestone.lineage.ingest import read_batches
-from merestone.lineage.mapping import LogMapping, read_mapping
-from merestone.lineage.run_manifest import RunManifest, newest_run, runs_of
-from merestone.lineage.store import PART_ROWS, ROOT, RunWriter
-from merestone.outcome import SAMPLES
-from merestone.run import environment
-from merestone.run.browse import parse_address, publication_at
+from merestone.inspect.browse import parse_address, publication_at
+from merestone.line import environment
+from merestone.lineage.event import columns
+from merestone.lineage.event.collector import OUTSIDE_CHAIN
+from merestone.lineage.event.record import ATTEMPT_BITS
+from merestone.lineage.exchange.ingest import read_batches
+from merestone.lineage.exchange.mapping import LogMapping, read_mapping
+from merestone.lineage.store.run_manifest import RunManifest, newest_run, runs_of
+from merestone.lineage.store.writing import PART_ROWS, ROOT, RunWriter
+from merestone.results.finding import SAMPLES
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
 
@@ -67,7 +67,11 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
     """
     store = _store(text)
     rules = _mapping(mapping) if mapping is not None else None
-    origin: dict[str, Any] = {"file": Path(path).name, "sha256": _checksum(path), "mapping_sha256": _checksum(mapping) if mapping is not None else None}
+    origin: dict[str, Any] = {
+        "file": Path(path).name,
+        "sha256": _checksum(path),
+        "mapping_sha256": _checksum(mapping) if mapping is not None else None,
+    }
     sealed = {attempts[0].run_id: attempts for attempts in runs_of(store)}
     known = {run_id for run_id, attempts in sealed.items() if any(_same(_ingest_of(one), origin) for one in attempts)}
     reserved = {run_id: stages for run_id, attempts in sealed.items() if (stages := _own_stages(attempts))}
@@ -81,7 +85,7 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
                 found.events += batch.events.num_rows
                 found.quarantined += len(batch.quarantined)
                 kept.writelines(json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in batch.quarantined)
-                found.samples += [each.to_json() for each in batch.quarantined[:SAMPLES - len(found.samples)]]
+                found.samples += [each.to_json() for each in batch.quarantined[: SAMPLES - len(found.samples)]]
                 _keep(writers, batch.events, known, sealed, folder, numbered=rules is not None)
         if found.quarantined:  # before any run is sealed that says so
             found.quarantine = f"{ROOT}/{QUARANTINE}/{origin['sha256'][:16]}-{_checksum(str(aside))[:16]}.ndjson"
@@ -93,15 +97,22 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
             attempts = sealed.get(run_id, [])
             steps = list(plan) or (list(rules.plan) if rules is not None else []) or (list(attempts[-1].plan) if attempts else [])
             date = environment.day_of(f"{attempts[0].run_date}T00:00:00Z" if attempts else environment.stamp(environment.now()))
-            made = writer.seal(store, run_date=date, plan=steps, tool=environment.tools(), time=environment.now(), previous=last,
-                               about={"ingest": told})
+            made = writer.seal(
+                store, run_date=date, plan=steps, tool=environment.tools(), time=environment.now(), previous=last, about={"ingest": told}
+            )
             last = made.to_json()
             found.runs.append({"run_id": run_id, "attempt": writer.attempt, "events": made.events, "root": made.root})
     return found
 
 
 def _keep(
-    writers: dict[str, RunWriter], events: Any, known: set[str], sealed: dict[str, list[RunManifest]], folder: str, *, numbered: bool,
+    writers: dict[str, RunWriter],
+    events: Any,
+    known: set[str],
+    sealed: dict[str, list[RunManifest]],
+    folder: str,
+    *,
+    numbered: bool,
 ) -> None:
     """Hand the events of a batch to the writers of their runs."""
     runs = columns.one_chunk(columns.one_chunk(events.column("run_id")).dictionary_encode())
@@ -143,7 +154,9 @@ def _mapping(path: str) -> LogMapping:
     try:
         return read_mapping(read_document(path, what="mapping").tree)
     except ValueError as fault:
-        raise UsageError(f"mapping {path}: {fault}", field=path, hint="docs/spec/lineage.md describes the mapping of a rejection log") from fault
+        raise UsageError(
+            f"mapping {path}: {fault}", field=path, hint="docs/spec/lineage.md describes the mapping of a rejection log"
+        ) from fault
 
 
 def _checksum(path: str) -> str:

@@ -18,12 +18,12 @@ from pyproj.exceptions import ProjError
 from merestone.dataset.current import current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.version import Dataset
-from merestone.lineage import steps
-from merestone.lineage.run_manifest import RunManifest, attempts_of
-from merestone.lineage.store import ROOT
-from merestone.lineage.verdict import verdict
-from merestone.report.iso19115 import ProcessStep, Record, Source
-from merestone.run.browse import open_dataset, parse_address, sealed_of
+from merestone.inspect.browse import open_dataset, parse_address, sealed_of
+from merestone.lineage.store import steps
+from merestone.lineage.store.run_manifest import RunManifest, attempts_of
+from merestone.lineage.store.verdict import verdict
+from merestone.lineage.store.writing import ROOT
+from merestone.render.iso19115 import ProcessStep, Record, Source
 from merestone.storage.port import Store
 
 _SPACE = UUID("4f3d8b1e-9a67-5c1d-8a52-6f0f3d0c7e21")
@@ -49,12 +49,19 @@ def record_of_version(text: str) -> Record:
     if manifest is not made:
         opening += f" restores version {made.version}" + (f" ({manifest.rollback['reason']})" if manifest.rollback else "") + "; that"
     opening += f" was made by run {made.run_id} from {_shown(made.delivery.get('source', {}))} and holds {made.features} features."
-    counts = ", ".join(f"{value} {name}" for name, value in made.counts.items() if value or name in ("delivered", "added", "changed", "removed"))
+    counts = ", ".join(
+        f"{value} {name}" for name, value in made.counts.items() if value or name in ("delivered", "added", "changed", "removed")
+    )
     sources = [_delivery(made.delivery.get("source", {}), made.delivery)]
     if parent is not None:
         root = f", lineage root {parent.lineage['root']}" if parent.lineage else ""
-        sources.append(Source(f"{parent.name}, version {parent.version}",
-                              f"{parent.features} features as version {parent.version} published them{root}", f"EPSG:{parent.contract['crs_epsg']}"))
+        sources.append(
+            Source(
+                f"{parent.name}, version {parent.version}",
+                f"{parent.features} features as version {parent.version} published them{root}",
+                f"EPSG:{parent.contract['crs_epsg']}",
+            )
+        )
     return _record(dataset.store, attempts, manifest, f"{opening} Rows: {counts}.", sources, manifest.version)
 
 
@@ -81,8 +88,14 @@ def record_of_run(text: str, run_id: str) -> Record:
 
 
 def _record(
-    store: Store, attempts: Sequence[RunManifest], manifest: Manifest | None, opening: str, sources: Sequence[Source], version: int | None,
-    *, name: str | None = None,
+    store: Store,
+    attempts: Sequence[RunManifest],
+    manifest: Manifest | None,
+    opening: str,
+    sources: Sequence[Source],
+    version: int | None,
+    *,
+    name: str | None = None,
 ) -> Record:
     last = attempts[-1] if attempts else None
     about: Mapping[str, Any] = last.doc.get("about", {}) if last is not None else {}
@@ -90,19 +103,30 @@ def _record(
     title = manifest.name if manifest is not None else name or ""
     contract = manifest.contract if manifest is not None else {}
     product = _uuid(contract.get("product_id"))
-    identifier = product if product is not None and version is not None else uuid5(product or _SPACE, last.run_id if last is not None else title)
-    time = datetime.fromisoformat(last.sealed_utc if last is not None and version is None else manifest.time_utc if manifest is not None
-                                  else "1970-01-01T00:00:00Z")
+    identifier = (
+        product if product is not None and version is not None else uuid5(product or _SPACE, last.run_id if last is not None else title)
+    )
+    time = datetime.fromisoformat(
+        last.sealed_utc if last is not None and version is None else manifest.time_utc if manifest is not None else "1970-01-01T00:00:00Z"
+    )
     if version is None and last is not None:
         title = f"{title}: run {last.run_id}, nothing published"
     named = manifest.name if manifest is not None else name
     described = str(contract.get("description") or f"The dataset {named}.")
     stamp = about.get("contract_version") or (manifest.contract_version if manifest is not None and version is not None else None)
     return Record(
-        identifier=str(identifier), title=title, abstract=described, contact=contract.get("product_owner_id"), time=time, version=version,
-        epsg=contract.get("crs_epsg"), extent=_extent(manifest) if manifest is not None and version is not None else None,
-        statement=f"{opening} {_verdict(store, attempts)}", rationale=f"Contract {stamp} of {named}." if stamp else "",
-        steps=tuple(_step(each, about.get("source") or {}, manifest) for each in found), sources=tuple(sources),
+        identifier=str(identifier),
+        title=title,
+        abstract=described,
+        contact=contract.get("product_owner_id"),
+        time=time,
+        version=version,
+        epsg=contract.get("crs_epsg"),
+        extent=_extent(manifest) if manifest is not None and version is not None else None,
+        statement=f"{opening} {_verdict(store, attempts)}",
+        rationale=f"Contract {stamp} of {named}." if stamp else "",
+        steps=tuple(_step(each, about.get("source") or {}, manifest) for each in found),
+        sources=tuple(sources),
     )
 
 
@@ -113,15 +137,21 @@ def _verdict(store: Store, attempts: Sequence[RunManifest]) -> str:
         return "No processing was recorded."
     last = attempts[-1]
     gone = f" The events {last.expired.words()}; the counts are those that they gave." if last.expired is not None else ""
-    return (f"{total['features']} features met: {total['features_passed']} passed, {total['features_warned']} warned, "
-            f"{total['features_rejected']} rejected; {total['total_events']} lineage events: {total['passed']} PASS, {total['warned']} WARN, "
-            f"{total['rejected']} REJECT. Run {last.run_id}, attempt {last.attempt}, Merkle root {last.root} (blake2b-256, {last.path}).{gone}")
+    return (
+        f"{total['features']} features met: {total['features_passed']} passed, {total['features_warned']} warned, "
+        f"{total['features_rejected']} rejected; {total['total_events']} lineage events: {total['passed']} PASS, {total['warned']} WARN, "
+        f"{total['rejected']} REJECT. Run {last.run_id}, attempt {last.attempt}, Merkle root {last.root} (blake2b-256, {last.path}).{gone}"
+    )
 
 
 def _step(step: steps.Step, source: Mapping[str, Any], manifest: Manifest | None) -> ProcessStep:
     procedure, parameters = [], []
     operation = source.get("operation") or {}
-    if step.event_type == "TRANSFORM" and operation.get("source") == step.source_crs and operation.get("strategy_index") == step.strategy_index:
+    if (
+        step.event_type == "TRANSFORM"
+        and operation.get("source") == step.source_crs
+        and operation.get("strategy_index") == step.strategy_index
+    ):
         procedure.append(str(operation["name"]))
         parameters += [str(operation["pipeline"]), f"PROJ {operation['proj']}, EPSG database {operation['database']}"]
         for word, names in (("grids", operation.get("grids")), ("missing grids", operation.get("missing_grids"))):
@@ -138,12 +168,25 @@ def _step(step: steps.Step, source: Mapping[str, Any], manifest: Manifest | None
         parameters.append(f"coordinate precision {manifest.contract.get('coordinate_precision')} decimals")
     if step.classes:
         procedure.append(", ".join(f"{count} {name}" for name, count in sorted(step.classes.items())))
-    reasons = sorted(((outcome, text, count) for (outcome, text), count in step.reasons.items()), key=lambda each: (-each[2], each[0], each[1]))
+    reasons = sorted(
+        ((outcome, text, count) for (outcome, text), count in step.reasons.items()), key=lambda each: (-each[2], each[0], each[1])
+    )
     if step.first is None or step.last is None:
         raise ValueError(f"step {step.stage} has no events")
     return ProcessStep(
-        step.stage, step.event_type, step.source_crs, step.target_crs, step.passed, step.warned, step.rejected, step.first, step.last,
-        tuple(sorted(step.tools)), tuple(reasons), "; ".join(procedure), "; ".join(parameters),
+        step.stage,
+        step.event_type,
+        step.source_crs,
+        step.target_crs,
+        step.passed,
+        step.warned,
+        step.rejected,
+        step.first,
+        step.last,
+        tuple(sorted(step.tools)),
+        tuple(reasons),
+        "; ".join(procedure),
+        "; ".join(parameters),
     )
 
 
@@ -174,7 +217,8 @@ def _extent(manifest: Manifest) -> tuple[float, float, float, float] | None:
     transformer = Transformer.from_crs(manifest.contract["crs_epsg"], 4326, always_xy=True)
     try:
         west, south, east, north = transformer.transform_bounds(
-            min(box[0] for box in boxes), min(box[1] for box in boxes), max(box[2] for box in boxes), max(box[3] for box in boxes))
+            min(box[0] for box in boxes), min(box[1] for box in boxes), max(box[2] for box in boxes), max(box[3] for box in boxes)
+        )
     except ProjError:
         return None
     if not all(map(math.isfinite, (west, south, east, north))):

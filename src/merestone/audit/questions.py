@@ -11,10 +11,10 @@ from typing import Any
 from merestone.dataset.current import current
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
-from merestone.lineage.run_manifest import RunManifest, runs_of, sealed_runs
-from merestone.lineage.verdict import verdict
-from merestone.report.scorecard import Score
-from merestone.run import browse
+from merestone.inspect import browse
+from merestone.lineage.store.run_manifest import RunManifest, runs_of, sealed_runs
+from merestone.lineage.store.verdict import verdict
+from merestone.render.scorecard import Score
 
 
 def name_of(dataset: Dataset) -> str:
@@ -41,7 +41,9 @@ def chosen_runs(dataset: Dataset, run_ids: Sequence[str]) -> list[list[RunManife
     known = {each[-1].run_id for each in found}
     for each in run_ids:
         if each not in known:
-            raise UsageError(f"there is no sealed run {each!r} in {dataset.url}", field="--run", hint="`merestone lineage runs DATASET` lists the runs")
+            raise UsageError(
+                f"there is no sealed run {each!r} in {dataset.url}", field="--run", hint="`merestone lineage runs DATASET` lists the runs"
+            )
     return found
 
 
@@ -49,9 +51,19 @@ def runs(dataset: Dataset) -> list[dict[str, Any]]:
     """Every sealed attempt, newest first, with the version that it made."""
     made = versions_of(dataset)
     return [
-        {"run_id": each.run_id, "attempt": each.attempt, "version": made.get(each.path), "run_date": each.run_date, "sealed_utc": each.sealed_utc,
-         **each.counts, "plan": list(each.plan), "schema_version": each.schema_version, "root": each.root, "run_manifest": each.path,
-         "expired_utc": each.expired.expired_utc if each.expired is not None else None}
+        {
+            "run_id": each.run_id,
+            "attempt": each.attempt,
+            "version": made.get(each.path),
+            "run_date": each.run_date,
+            "sealed_utc": each.sealed_utc,
+            **each.counts,
+            "plan": list(each.plan),
+            "schema_version": each.schema_version,
+            "root": each.root,
+            "run_manifest": each.path,
+            "expired_utc": each.expired.expired_utc if each.expired is not None else None,
+        }
         for each in reversed(sealed_runs(dataset.store))
     ]
 
@@ -69,6 +81,17 @@ def scores(dataset: Dataset, run_ids: Sequence[str], last: int) -> list[Score]:
         sealed = sum(part.rows for each in attempts for part in each.parts)
         conflicts = browse.set_aside(dataset.store, attempts)["conflicts"] if sealed > total["total_events"] else 0
         version = max((made[each.path] for each in attempts if each.path in made), default=None)
-        found.append(Score(attempts[-1].run_id, version, attempts[-1].sealed_utc, total["total_events"], total["features"],
-                           total["features_passed"], total["features_warned"], total["features_rejected"], conflicts))
+        found.append(
+            Score(
+                attempts[-1].run_id,
+                version,
+                attempts[-1].sealed_utc,
+                total["total_events"],
+                total["features"],
+                total["features_passed"],
+                total["features_warned"],
+                total["features_rejected"],
+                conflicts,
+            )
+        )
     return found

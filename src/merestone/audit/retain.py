@@ -23,11 +23,12 @@ from merestone.dataset.index import load_table
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
 from merestone.identity import key as keys
-from merestone.lineage import retention
-from merestone.lineage.retention import Hold, Prefix
-from merestone.lineage.store import ROOT
-from merestone.lineage.tombstone import TOMBSTONES
-from merestone.run import browse, environment
+from merestone.inspect import browse
+from merestone.line import environment
+from merestone.lineage.retention import expiry as retention
+from merestone.lineage.retention.expiry import Hold, Prefix
+from merestone.lineage.store.tombstone import TOMBSTONES
+from merestone.lineage.store.writing import ROOT
 from merestone.storage.port import Store
 
 
@@ -76,15 +77,20 @@ def retain(text: str, window: str | None, basis: str | None, confirm: str | None
     freed = sum(size for each in going for _, size in each.objects) + sum(size for _, size in left)
 
     def answer(status: str, **more: Any) -> Retained:
-        return Retained(status, window, basis, first_kept.isoformat(), plan, freed, len(left), holds=[each.to_json() for each in holds], **more)
+        return Retained(
+            status, window, basis, first_kept.isoformat(), plan, freed, len(left), holds=[each.to_json() for each in holds], **more
+        )
 
     if not going and not left:
         return answer("nothing")
     if confirm is None:
         return answer("planned", confirm=token)
     if confirm != token:
-        raise UsageError(f"{confirm} is not the token of what would expire now", field="--confirm",
-                         hint="run without --confirm: it tells what would expire and gives the token")
+        raise UsageError(
+            f"{confirm} is not the token of what would expire now",
+            field="--confirm",
+            hint="run without --confirm: it tells what would expire and gives the token",
+        )
     name = None
     if going:
         number = retention.pass_number(now, environment.nonce())
@@ -122,8 +128,11 @@ def _terms(text: str, window: str | None, basis: str | None) -> tuple[str, str]:
         if told is not None:
             window, basis = window or told.window, basis or told.basis
     if not window or not (basis or "").strip():
-        raise UsageError("lineage expires only where a window and its legal basis are told", field="--window" if not window else "--basis",
-                         hint="--window P6Y --basis TEXT, or lineage.retention in the publication file")
+        raise UsageError(
+            "lineage expires only where a window and its legal basis are told",
+            field="--window" if not window else "--basis",
+            hint="--window P6Y --basis TEXT, or lineage.retention in the publication file",
+        )
     return window, str(basis)
 
 
@@ -153,13 +162,24 @@ def _needed(dataset: Dataset, going: Sequence[Prefix]) -> dict[str, Any]:
 def _shown(prefix: Prefix, needed: dict[str, Any]) -> dict[str, Any]:
     runs = [attempts[-1].run_id for attempts in prefix.runs]
     return {
-        "run_date": prefix.run_date, "runs": runs, "events": prefix.events, "objects": len(prefix.objects), "bytes": sum(size for _, size in prefix.objects),
-        "held_by": prefix.held_by, "carried_features": sum(len(needed[run]) for run in runs if run in needed),
+        "run_date": prefix.run_date,
+        "runs": runs,
+        "events": prefix.events,
+        "objects": len(prefix.objects),
+        "bytes": sum(size for _, size in prefix.objects),
+        "held_by": prefix.held_by,
+        "carried_features": sum(len(needed[run]) for run in runs if run in needed),
     }
 
 
 def _token(window: str, basis: str, going: Sequence[Prefix], left: Sequence[tuple[str, int]], needed: dict[str, Any]) -> str:
     """What tells this plan from any other."""
-    what = [window, basis, [[each.run_date, each.objects] for each in going], list(left), sorted((run, len(ids)) for run, ids in needed.items())]
+    what = [
+        window,
+        basis,
+        [[each.run_date, each.objects] for each in going],
+        list(left),
+        sorted((run, len(ids)) for run, ids in needed.items()),
+    ]
     text = hashlib.sha256(json.dumps(what, ensure_ascii=False).encode()).hexdigest()
     return f"{text[:4]}-{text[4:8]}"

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from merestone.dataset import verify as dataset
 from merestone.dataset.current import POINTER, chain, current, manifest_numbers
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.record import RunRecord, record_names
+from merestone.dataset.verify import Damage, VerifyReport
 from merestone.errors import CorruptError
-from merestone.lineage import proof
-from merestone.lineage.run_manifest import read_manifest
-from merestone.lineage.store import ROOT, RUNS, Part
-from merestone.publish import verify as dataset
-from merestone.publish.verify import Damage, VerifyReport
+from merestone.lineage.proof import inclusion as proof
+from merestone.lineage.store.run_manifest import read_manifest
+from merestone.lineage.store.writing import ROOT, RUNS, Part
 from merestone.storage.port import Store
 
 
@@ -39,19 +39,31 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
     versions: dict[str, list[int]] = {}
     remembered: dict[str, str] = {}
     damages: list[Damage] = []
-    witnesses = [*((each.lineage, each.version) for each in _manifests(store)), *((each.lineage, None) for each in _records(store, damages))]
+    witnesses = [
+        *((each.lineage, each.version) for each in _manifests(store)),
+        *((each.lineage, None) for each in _records(store, damages)),
+    ]
     for named, version in witnesses:
         if named is None:
             continue
         if version is not None:
             versions.setdefault(named["run_manifest"], []).append(version)
         if remembered.setdefault(named["run_manifest"], named["sha256"]) != named["sha256"]:
-            damages.append(Damage(named["run_manifest"], "is remembered in two ways", remembered[named["run_manifest"]], named["sha256"],
-                                  tuple(versions.get(named["run_manifest"], ()))))
+            damages.append(
+                Damage(
+                    named["run_manifest"],
+                    "is remembered in two ways",
+                    remembered[named["run_manifest"]],
+                    named["sha256"],
+                    tuple(versions.get(named["run_manifest"], ())),
+                )
+            )
     progress(f"{ROOT}/")
     for each in proof.verify_runs(store, remembered=remembered):
         numbers = tuple(sorted(versions.get(each.run or each.path, ())))
-        damages.append(Damage(each.path, each.message, "what was sealed", "nothing" if "is missing" in each.message else "something else", numbers))
+        damages.append(
+            Damage(each.path, each.message, "what was sealed", "nothing" if "is missing" in each.message else "something else", numbers)
+        )
     return replace(report, damages=(*report.damages, *damages))
 
 

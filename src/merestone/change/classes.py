@@ -35,8 +35,16 @@ class Before:
 
 
 def classify(
-    *, known: Mask, rejected: Mask, trusted: Mask, source_equal: Mask, digest: Halves, deciding: Halves, before: Before,
-    partition: npt.NDArray[np.int32], hold: bool,
+    *,
+    known: Mask,
+    rejected: Mask,
+    trusted: Mask,
+    source_equal: Mask,
+    digest: Halves,
+    deciding: Halves,
+    before: Before,
+    partition: npt.NDArray[np.int32],
+    hold: bool,
 ) -> Codes:
     """The class of each candidate, as far as digests decide it.
 
@@ -112,7 +120,11 @@ def compare(after: Any, before: Any, layout: Layout, geometry: str, delivered: A
     new, old = after.column(geometry).combine_chunks(), before.column(geometry).combine_chunks()
     moved = _differ(after, before, layout.only_geometry(), geometry)
     near = kernel.within(
-        delivered, old, _noise(layout.grid.precision, turned=turned), z_tolerance=_noise(layout.grid.z), m_tolerance=_noise(layout.grid.m),
+        delivered,
+        old,
+        _noise(layout.grid.precision, turned=turned),
+        z_tolerance=_noise(layout.grid.z),
+        m_tolerance=_noise(layout.grid.m),
         shape=layout.shape,
     )
     return Comparison(

@@ -45,9 +45,7 @@ class Delta:
         return {"added": len(self.added), "changed": len(self.changed), "removed": len(self.removed), "moved": len(self.moved)}
 
 
-def diff_against_manifest(
-    current: Mapping[K, D], current_partition: Mapping[K, P], previous: Mapping[K, tuple[D, P]]
-) -> Delta:
+def diff_against_manifest(current: Mapping[K, D], current_partition: Mapping[K, P], previous: Mapping[K, tuple[D, P]]) -> Delta:
     """Classify every key of two states.
 
     Args:
@@ -68,9 +66,7 @@ def diff_against_manifest(
     )
 
 
-def partitions_to_rewrite(
-    delta: Delta, current_partition: Mapping[K, P], previous: Mapping[K, tuple[D, P]]
-) -> set[P]:
+def partitions_to_rewrite(delta: Delta, current_partition: Mapping[K, P], previous: Mapping[K, tuple[D, P]]) -> set[P]:
     """Both sides of every move, the old partition of every removal, the new one of every addition; the empty name counts."""
     now = {current_partition[key] for key in current_partition.keys() & (delta.added | delta.changed | delta.moved)}
     before = {previous[key][1] for key in previous.keys() & (delta.changed | delta.removed | delta.moved)}

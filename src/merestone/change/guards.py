@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from merestone.gate.findings import percent
-from merestone.outcome import Finding
+from merestone.results.finding import Finding
 
 Box = tuple[float, float, float, float]  # x, y minimum, then maximum
 _MEANT = "if this is meant, repeat the command with --confirm and the token"
@@ -56,11 +56,15 @@ MOST = 0.9  # a cause explains "almost all" of a change from here on
 def cause(evidence: Evidence) -> str:
     """The likely cause of a mass change in one sentence; empty where nothing stands out."""
     if evidence.touched and evidence.found_elsewhere >= MOST * evidence.touched:
-        return (f"{evidence.found_elsewhere:,} of {evidence.touched:,} contents were found again under other keys: "
-                f"{evidence.keys} looks like a row number that each export hands out anew")
+        return (
+            f"{evidence.found_elsewhere:,} of {evidence.touched:,} contents were found again under other keys: "
+            f"{evidence.keys} looks like a row number that each export hands out anew"
+        )
     if evidence.rekeyed and 2 * evidence.rekeyed >= MOST * evidence.touched:
-        return (f"{evidence.rekeyed:,} features kept their content and have a new {evidence.keys}: the keys were renumbered "
-                "(`key_migration` in the publication names the old ones)")
+        return (
+            f"{evidence.rekeyed:,} features kept their content and have a new {evidence.keys}: the keys were renumbered "
+            "(`key_migration` in the publication names the old ones)"
+        )
     if evidence.removed and evidence.removed >= MOST * evidence.touched:
         return f"{evidence.removed:,} published features are missing from the delivery: an export that broke off, or a filter"
     if evidence.swapped >= MOST and evidence.geometry_changed:
@@ -147,8 +151,14 @@ def key_survival(keys: str, survived: int, features: int, limit: float | None, w
     """Published keys that were delivered again / previous features below its limit."""
     if limit is None or not features or survived >= limit * features:
         return None
-    return _stop("key_survival", keys, f"at least {percent(limit)} of the published keys delivered again",
-                 f"{percent(survived / features)} of the keys survive", why, features - survived)
+    return _stop(
+        "key_survival",
+        keys,
+        f"at least {percent(limit)} of the published keys delivered again",
+        f"{percent(survived / features)} of the keys survive",
+        why,
+        features - survived,
+    )
 
 
 def null_geometry_fraction(column: str, nowhere: int, rows: int, limit: float | None) -> Finding | None:
@@ -156,11 +166,19 @@ def null_geometry_fraction(column: str, nowhere: int, rows: int, limit: float | 
     if limit is None or not rows or nowhere <= limit * rows:
         return None
     why = "the export lost the geometry, or wrote it into a column that is not read" if nowhere == rows else ""
-    return _stop("null_geometry", column, f"at most {percent(limit)} of the rows without geometry",
-                 f"{percent(nowhere / rows)} of the rows are without geometry", why, nowhere)
+    return _stop(
+        "null_geometry",
+        column,
+        f"at most {percent(limit)} of the rows without geometry",
+        f"{percent(nowhere / rows)} of the rows are without geometry",
+        why,
+        nowhere,
+    )
 
 
-def extent_shift(column: str, now: Box | None, then: Box | None, limit: float | None, *, metres: float | None, outside: int = 0) -> Finding | None:
+def extent_shift(
+    column: str, now: Box | None, then: Box | None, limit: float | None, *, metres: float | None, outside: int = 0
+) -> Finding | None:
     """How far the farthest-moved side of the extent moved / the diagonal of the previous extent, above its limit.
 
     Args:
@@ -176,8 +194,14 @@ def extent_shift(column: str, now: Box | None, then: Box | None, limit: float | 
     share = shift_of(now, then)
     if share <= limit:
         return None
-    return _stop("extent_shift", column, f"an extent whose sides move by at most {percent(limit)} of its diagonal",
-                 f"a side moved by {percent(share)} of it: {_box(then)} became {_box(now)}", _extent_cause(now, then, share, metres, outside), outside)
+    return _stop(
+        "extent_shift",
+        column,
+        f"an extent whose sides move by at most {percent(limit)} of its diagonal",
+        f"a side moved by {percent(share)} of it: {_box(then)} became {_box(now)}",
+        _extent_cause(now, then, share, metres, outside),
+        outside,
+    )
 
 
 def shift_of(now: Box, then: Box) -> float:
@@ -214,8 +238,14 @@ def column_changed(column: str, changed: int, kept: int, limit: float | None, wh
     if limit is None or not kept or changed <= limit * kept:
         return None
     why = why or "if each export makes it anew, declare it `volatile` in the contract; else its type or rule changed"
-    return _stop("column_changed", column, f"at most {percent(limit)} of the values of a column changed",
-                 f"{percent(changed / kept)} of the values of {column} changed", why, changed)
+    return _stop(
+        "column_changed",
+        column,
+        f"at most {percent(limit)} of the values of a column changed",
+        f"{percent(changed / kept)} of the values of {column} changed",
+        why,
+        changed,
+    )
 
 
 def withdrawn(delivery: str, taken_back: Sequence[str], keys: str) -> Finding | None:
@@ -223,8 +253,13 @@ def withdrawn(delivery: str, taken_back: Sequence[str], keys: str) -> Finding | 
     if delivery not in taken_back:
         return None
     return Finding(
-        surface="guard", field=keys, rule="withdrawn", severity="error", expected="a delivery other than the one that was rolled back",
-        observed=f"exactly the delivery {delivery[:12]} that a roll-back withdrew", count=1,
+        surface="guard",
+        field=keys,
+        rule="withdrawn",
+        severity="error",
+        expected="a delivery other than the one that was rolled back",
+        observed=f"exactly the delivery {delivery[:12]} that a roll-back withdrew",
+        count=1,
         remedy="deliver a corrected export; if it is meant, repeat the command with --confirm and the token",
     )
 
@@ -234,14 +269,21 @@ def emptied(delivered: int, features: int, keys: str) -> Finding | None:
     if delivered or not features:
         return None
     return Finding(
-        surface="guard", field=keys, rule="empty", severity="error", expected=f"a delivery for {features:,} published features",
-        observed="an empty delivery", count=features,
+        surface="guard",
+        field=keys,
+        rule="empty",
+        severity="error",
+        expected=f"a delivery for {features:,} published features",
+        observed="an empty delivery",
+        count=features,
         remedy="see whether the export broke off; if it is meant, repeat the command with --confirm and the token",
     )
 
 
 def _stop(rule: str, field: str, expected: str, observed: str, why: str, count: int) -> Finding:
-    return Finding("guard", field, rule, "error", expected, observed + (f". {why[0].upper()}{why[1:]}" if why else ""), count, remedy=_MEANT)
+    return Finding(
+        "guard", field, rule, "error", expected, observed + (f". {why[0].upper()}{why[1:]}" if why else ""), count, remedy=_MEANT
+    )
 
 
 # --- the token ---------------------------------------------------------------------------------------------------------------------------

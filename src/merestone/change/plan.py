@@ -28,9 +28,7 @@ class Plan:
         return sum(self.rows.values())
 
 
-def plan(
-    files: tuple[DataFile, ...], names: list[str], arriving: npt.NDArray[np.int32], leaving: npt.NDArray[np.int32]
-) -> Plan:
+def plan(files: tuple[DataFile, ...], names: list[str], arriving: npt.NDArray[np.int32], leaving: npt.NDArray[np.int32]) -> Plan:
     """Plan a change.
 
     Args:

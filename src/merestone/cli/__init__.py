@@ -1,1 +1,1 @@
-"""The command line: options in, a function of `run` called, text or JSON and an exit code out. Not here: any decision."""
+"""The command line: options in, one function called, text or JSON and an exit code out. Not here: any decision."""

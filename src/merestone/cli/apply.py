@@ -10,18 +10,29 @@ from pathlib import Path
 import click
 
 from merestone.cli import edge, options
+from merestone.compare import step
+from merestone.compare.apply import apply as replay
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, UsageError
-from merestone.report import jsonout, text
-from merestone.run import browse, step
-from merestone.run.apply import apply as replay
+from merestone.inspect import browse
+from merestone.render import jsonout, text
 
 
 @click.command()
 @click.argument("dataset", metavar="DATASET|FEED")
-@click.option("--from", "start", type=click.IntRange(min=0), metavar="A",
-              help="The version that the copy is at, 0 for nothing; the one before --to by default.")
+@click.option(
+    "--from",
+    "start",
+    type=click.IntRange(min=0),
+    metavar="A",
+    help="The version that the copy is at, 0 for nothing; the one before --to by default.",
+)
 @click.option("--to", "end", type=click.IntRange(min=1), metavar="B", help="The version to arrive at; the current one by default.")
-@click.option("--onto", required=True, metavar="TARGET", help="The copy: a file (.parquet, .gpkg, .geojson, .geojsons, .geojsonl) or a dataset's folder.")
+@click.option(
+    "--onto",
+    required=True,
+    metavar="TARGET",
+    help="The copy: a file (.parquet, .gpkg, .geojson, .geojsons, .geojsonl) or a dataset's folder.",
+)
 @options.as_json
 def apply(dataset: str, start: int | None, end: int | None, onto: str, as_json: bool) -> int:
     """Replay changes onto a copy, and prove that it arrived.
@@ -32,8 +43,9 @@ def apply(dataset: str, start: int | None, end: int | None, onto: str, as_json: 
     """
     if Path(dataset).suffix.lower() in (".parquet", ".geoparquet", ".geojsons", ".geojsonl"):
         if start is not None or end is not None:
-            raise UsageError("a feed file names its versions itself", field="--from" if start is not None else "--to",
-                             hint="leave out --from and --to")
+            raise UsageError(
+                "a feed file names its versions itself", field="--from" if start is not None else "--to", hint="leave out --from and --to"
+            )
         taken = step.of_file(dataset)
     else:
         taken = step.of_dataset(browse.whole(dataset), start, end)

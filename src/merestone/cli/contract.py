@@ -15,12 +15,12 @@ import click
 from merestone.cli import edge, options, words
 from merestone.cli.family import Family
 from merestone.contract.body import body
-from merestone.contract.registry import examine, read_contract, read_document
+from merestone.contract.files import examine, read_contract, read_document
 from merestone.contract.schema import json_schema
+from merestone.draft.init import draft, new_file
 from merestone.errors import EXIT_DONE, EXIT_REFUSED
-from merestone.report.text import visible
-from merestone.run import browse
-from merestone.run.init import draft, new_file
+from merestone.inspect import browse
+from merestone.render.text import visible
 
 LATER = {
     "export": "`merestone contract schema` prints the JSON Schema of the document",
@@ -51,8 +51,11 @@ def lint(file: str, as_json: bool) -> int:
     agreed, messages = examine(file)
     found = Counter(each.level for each in messages)
     value = {
-        "status": "fail" if found["error"] else "pass", "contract_version": str(agreed.contract_version) if agreed else None,
-        "errors": found["error"], "warnings": found["warning"], "confirm": found["confirm"],
+        "status": "fail" if found["error"] else "pass",
+        "contract_version": str(agreed.contract_version) if agreed else None,
+        "errors": found["error"],
+        "warnings": found["warning"],
+        "confirm": found["confirm"],
         "messages": [each.to_json() for each in messages],
     }
     edge.answer(value, words.linted(file, value), as_json=as_json)
@@ -82,8 +85,9 @@ def shown(target: str, as_json: bool) -> int:
 @options.drafted
 @click.option("--out", metavar="FILE", help="Write the contract to a new file, in place of standard output.")
 @options.as_json
-def inferred(source: str, layer: str | None, crs: str | None, key: list[str], previous: str | None, owner: str | None, out: str | None,
-             as_json: bool) -> int:
+def inferred(
+    source: str, layer: str | None, crs: str | None, key: list[str], previous: str | None, owner: str | None, out: str | None, as_json: bool
+) -> int:
     """Draft a contract from the header and the rows of a delivery; guesses are marked `# confirm`.
 
     What a person should know stands on standard error. `merestone init` writes a publication file too.
@@ -94,7 +98,11 @@ def inferred(source: str, layer: str | None, crs: str | None, key: list[str], pr
     if out is not None:
         new_file(out, made.text)
     value = {"status": "done", "contract": out, "text": made.text, "key": list(made.key), "notes": list(made.notes)}
-    edge.answer(value, made.text.rstrip("\n") if out is None else f"drafted {out}\n  next: merestone check {source} --contract {out}", as_json=as_json)
+    edge.answer(
+        value,
+        made.text.rstrip("\n") if out is None else f"drafted {out}\n  next: merestone check {source} --contract {out}",
+        as_json=as_json,
+    )
     return EXIT_DONE
 
 

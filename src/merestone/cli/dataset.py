@@ -19,8 +19,8 @@ from merestone.dataset import log as logs
 from merestone.dataset import views
 from merestone.dataset.version import Version
 from merestone.errors import EXIT_DONE, CorruptError
-from merestone.run import browse, extract
-from merestone.run.goback import go_back
+from merestone.inspect import browse, extract
+from merestone.line.rollback import go_back
 
 PREVIEW = 10
 """How many features a terminal shows."""
@@ -44,8 +44,11 @@ def read(dataset: str, bbox: str | None, columns: str | None, out: str | None, a
     about = {"name": version.manifest.name, "version": version.number, "crs": f"EPSG:{version.columns.epsg}"}
     if out is not None:
         count = extract.version_file(version, out, columns=names, bbox=box)
-        edge.answer({**about, "features": count, "columns": names or version.columns.schema.names, "out": out},
-                    words.written(about, count, out), as_json=as_json)
+        edge.answer(
+            {**about, "features": count, "columns": names or version.columns.schema.names, "out": out},
+            words.written(about, count, out),
+            as_json=as_json,
+        )
         return EXIT_DONE
     chosen = names or version.columns.schema.names
     batches = version.batches(names, box)
@@ -92,8 +95,14 @@ def _names(text: str | None, geometry: str) -> list[str] | None:
 
 @click.command()
 @options.dataset
-@click.option("--as", "form", type=click.Choice(["paths", "duckdb", "vrt"]), default="paths", show_default=True,
-              help="Paths, SQL of a view for DuckDB, or a VRT for GDAL and QGIS.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["paths", "duckdb", "vrt"]),
+    default="paths",
+    show_default=True,
+    help="Paths, SQL of a view for DuckDB, or a VRT for GDAL and QGIS.",
+)
 @options.as_json
 def files(dataset: str, form: str, as_json: bool) -> int:
     """List the live files of a version, or a view of them for DuckDB or GDAL.
@@ -149,8 +158,17 @@ def rollback(dataset: str, to: int, reason: str, as_json: bool) -> int:
         done = go_back(opened, to=to, reason=reason)
     made = done.committed.manifest
     delta = {name: made.counts.get(name, 0) for name in ("added", "changed", "removed", "moved", "reversed", "rekeyed")}
-    value = {"status": "rolled_back", "name": made.name, "version": made.version, "to": to, "reason": reason, "features": made.features,
-             "delta": delta, "run_id": made.run_id, "withdrawn": list(done.withdrawn)}
+    value = {
+        "status": "rolled_back",
+        "name": made.name,
+        "version": made.version,
+        "to": to,
+        "reason": reason,
+        "features": made.features,
+        "delta": delta,
+        "run_id": made.run_id,
+        "withdrawn": list(done.withdrawn),
+    }
     for notice in done.notices:
         edge.note(f"note: {notice}")
     edge.answer(value, words.rolled_back(value, dataset), as_json=as_json)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import click
 
 from merestone.cli import edge, options
-from merestone.contract.registry import read_contract
+from merestone.contract.files import read_contract
 from merestone.errors import EXIT_DONE, EXIT_REFUSED
-from merestone.report import diagnosis
-from merestone.run import check as checking
+from merestone.line import check as checking
+from merestone.render import diagnosis
 
 
 @click.command()

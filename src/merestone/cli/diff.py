@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from merestone.cli import edge, options
+from merestone.compare.diff import compared
+from merestone.compare.terms import Wishes
 from merestone.errors import EXIT_DONE, EXIT_REFUSED
-from merestone.report import jsonout, text
-from merestone.report.map import page
-from merestone.run import extract
-from merestone.run.agreed import Wishes
-from merestone.run.diff import compared
+from merestone.inspect import extract
+from merestone.render import jsonout, text
+from merestone.render.map import page
 
 
 @click.command()
@@ -24,18 +24,32 @@ from merestone.run.diff import compared
 @click.argument("newer", metavar="B")
 @click.option("--key", metavar="COLUMNS", help="The column that names a feature, or several with commas; found by default.")
 @click.option("--contract", metavar="FILE", help="Compare under a contract: its types, grid, key, and what it calls volatile.")
-@click.option("--precision", type=click.IntRange(min=0, max=15), metavar="N",
-              help="Decimals of the coordinates that count, in units of the CRS; measured by default.")
+@click.option(
+    "--precision",
+    type=click.IntRange(min=0, max=15),
+    metavar="N",
+    help="Decimals of the coordinates that count, in units of the CRS; measured by default.",
+)
 @click.option("--ignore", metavar="COLUMNS", help="Columns that do not count, with commas.")
 @click.option("--layer", metavar="NAME", help="The layer, for files that have several.")
 @click.option("--keys", is_flag=True, help="List the keys of each class.")
 @click.option("--html", metavar="FILE", help="Write a page with a map of before and after; it needs no network.")
-@click.option("--out", metavar="FILE",
-              help="Write every change with its rows before and after: .parquet, .geojsons (text sequence), .geojsonl.")
+@click.option(
+    "--out", metavar="FILE", help="Write every change with its rows before and after: .parquet, .geojsons (text sequence), .geojsonl."
+)
 @options.as_json
 def diff(
-    older: str, newer: str, key: str | None, contract: str | None, precision: int | None, ignore: str | None, layer: str | None, keys: bool,
-    html: str | None, out: str | None, as_json: bool,
+    older: str,
+    newer: str,
+    key: str | None,
+    contract: str | None,
+    precision: int | None,
+    ignore: str | None,
+    layer: str | None,
+    keys: bool,
+    html: str | None,
+    out: str | None,
+    as_json: bool,
 ) -> int:
     """Compare two files or dataset versions; publish nothing.
 
@@ -48,8 +62,15 @@ def diff(
     wishes = Wishes(options.names(key), contract, precision, options.names(ignore))
     with compared(older, newer, wishes, layer=layer, with_keys=keys) as found:
         result = found.result
-        value: dict[str, Any] = {"status": "refused" if result.refused else "compared", "before": result.before, "after": result.after,
-                                 **jsonout.diff(result), "notes": list(result.notes), "html": None, "out": None}
+        value: dict[str, Any] = {
+            "status": "refused" if result.refused else "compared",
+            "before": result.before,
+            "after": result.after,
+            **jsonout.diff(result),
+            "notes": list(result.notes),
+            "html": None,
+            "out": None,
+        }
         if not result.refused:
             value |= {"html": html, "out": out}
             if out is not None:

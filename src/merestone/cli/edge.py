@@ -33,7 +33,7 @@ def answer(value: dict[str, Any], text: str, *, as_json: bool) -> None:
     if not as_json:
         write(text + "\n" if text else "")
         return
-    from merestone.report.jsonout import dumps  # noqa: PLC0415 - `merestone --help` has no need of it
+    from merestone.render.jsonout import dumps  # noqa: PLC0415 - `merestone --help` has no need of it
 
     write(dumps(value) + "\n")
 
@@ -113,7 +113,7 @@ def tells_current(before: int | None, current: Callable[[], int | None]) -> Iter
 
 
 def _failed(fault: MerestoneError, *, as_json: bool) -> int:
-    from merestone.report import jsonout, text  # noqa: PLC0415 - as above
+    from merestone.render import jsonout, text  # noqa: PLC0415 - as above
 
     note(text.error(fault))
     if as_json:

@@ -90,8 +90,9 @@ def refuse(what: str, instead: str) -> NoReturn:
     Raises:
         UsageError: always.
     """
-    raise UsageError(f"{what}: not in this version", field=what.rsplit(" ", 1)[-1],
-                     hint=instead or "`merestone --help` lists what this version does")
+    raise UsageError(
+        f"{what}: not in this version", field=what.rsplit(" ", 1)[-1], hint=instead or "`merestone --help` lists what this version does"
+    )
 
 
 def not_yet(path: str, instead: str) -> click.Command:
@@ -101,7 +102,10 @@ def not_yet(path: str, instead: str) -> click.Command:
         refuse(path, instead)
 
     return click.Command(
-        path.rsplit(" ", 1)[-1], callback=callback, hidden=True, add_help_option=False,
+        path.rsplit(" ", 1)[-1],
+        callback=callback,
+        hidden=True,
+        add_help_option=False,
         params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     )

@@ -8,9 +8,9 @@ from __future__ import annotations
 import click
 
 from merestone.cli import edge, options
+from merestone.draft.init import init as draft
 from merestone.errors import EXIT_DONE
-from merestone.report.text import visible
-from merestone.run.init import init as draft
+from merestone.render.text import visible
 
 
 @click.command()
@@ -25,8 +25,13 @@ def init(
     Guesses are marked `# confirm` in the drafts; `merestone contract lint` counts them. Both publish at once.
     """
     drafts = draft(source, layer=layer, crs=crs, key=key, previous=previous, owner=owner, out=out)
-    value = {"status": "done", "contract": str(drafts.contract), "publication": str(drafts.publication), "notes": list(drafts.notes),
-             "next": drafts.next}
+    value = {
+        "status": "done",
+        "contract": str(drafts.contract),
+        "publication": str(drafts.publication),
+        "notes": list(drafts.notes),
+        "next": drafts.next,
+    }
     drafted = [f"drafted {edge.as_typed(str(drafts.contract))}", f"        {edge.as_typed(str(drafts.publication))}"]
     text = "\n".join([*drafted, *(f"  {visible(each)}" for each in drafts.notes), f"  next: {drafts.next}"])
     edge.answer(value, text, as_json=as_json)

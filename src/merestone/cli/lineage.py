@@ -13,31 +13,48 @@ from merestone.audit import questions
 from merestone.cli import edge, options, words
 from merestone.cli.family import Family, Lazy
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, CorruptError, UsageError
-from merestone.lineage.hygiene import check_partitions
-from merestone.lineage.schema import validate_schema
-from merestone.report.text import plural, visible
-from merestone.run import browse
+from merestone.inspect import browse
+from merestone.lineage.event.schema import validate_schema
+from merestone.lineage.store.hygiene import check_partitions
+from merestone.render.text import plural, visible
 from merestone.storage.open import open_store
 
 COMMANDS = {
-    "scorecard": Lazy("merestone.cli.lineage_ask", "scorecard", "Score runs against thresholds: exit 1 where one breaks them, which gates a merge."),
+    "scorecard": Lazy(
+        "merestone.cli.lineage_ask", "scorecard", "Score runs against thresholds: exit 1 where one breaks them, which gates a merge."
+    ),
     "history": Lazy("merestone.cli.lineage_ask", "history", "Show every event of one feature, over all runs, oldest run first."),
     "rejects": Lazy("merestone.cli.lineage_ask", "rejects", "List what was rejected and why: by default in the run that made the version."),
     "runs": Lazy("merestone.cli.lineage_ask", "runs", "List the sealed runs of a dataset, newest first, refused ones too."),
     "query": Lazy("merestone.cli.lineage_ask", "query", "Find events that meet all conditions, over all sealed runs or some."),
-    "check-complete": Lazy("merestone.cli.lineage_ask", "check_complete",
-                           "Check that lineage tells the whole story of a version: exit 1 with the missing ids where it does not."),
-    "ingest": Lazy("merestone.cli.lineage_store", "ingest",
-                   "Take in events of other tools: .ndjson, .jsonl, .parquet or .arrow, or a rejection log through a mapping."),
-    "retain": Lazy("merestone.cli.lineage_store", "retain",
-                   "Let lineage expire that is older than its window: tells first, and deletes with the token that it gave."),
-    "iso19115": Lazy("merestone.cli.lineage_out", "iso19115_record", "Write the lineage of a version or a run as an ISO 19115 metadata record."),
+    "check-complete": Lazy(
+        "merestone.cli.lineage_ask",
+        "check_complete",
+        "Check that lineage tells the whole story of a version: exit 1 with the missing ids where it does not.",
+    ),
+    "ingest": Lazy(
+        "merestone.cli.lineage_store",
+        "ingest",
+        "Take in events of other tools: .ndjson, .jsonl, .parquet or .arrow, or a rejection log through a mapping.",
+    ),
+    "retain": Lazy(
+        "merestone.cli.lineage_store",
+        "retain",
+        "Let lineage expire that is older than its window: tells first, and deletes with the token that it gave.",
+    ),
+    "iso19115": Lazy(
+        "merestone.cli.lineage_out", "iso19115_record", "Write the lineage of a version or a run as an ISO 19115 metadata record."
+    ),
     "openlineage": Lazy("merestone.cli.lineage_out", "openlineage", "Tell a run as OpenLineage events: START, then COMPLETE or FAIL."),
     "prov": Lazy("merestone.cli.lineage_out", "prov", "Tell a run as W3C PROV, in its JSON form."),
-    "prove": Lazy("merestone.cli.lineage_out", "prove",
-                  "Prove that what is said of a feature is part of a sealed run: Merkle inclusion proofs of its events."),
-    "evidence": Lazy("merestone.cli.lineage_out", "evidence",
-                     "Write all that stands behind a version into one ZIP file, with a script that verifies it."),
+    "prove": Lazy(
+        "merestone.cli.lineage_out",
+        "prove",
+        "Prove that what is said of a feature is part of a sealed run: Merkle inclusion proofs of its events.",
+    ),
+    "evidence": Lazy(
+        "merestone.cli.lineage_out", "evidence", "Write all that stands behind a version into one ZIP file, with a script that verifies it."
+    ),
 }
 
 
@@ -86,8 +103,9 @@ def validate(file: str, as_json: bool) -> int:
     try:
         faults = validate_schema(Path(file).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as fault:
-        raise UsageError(f"{file} cannot be read: {getattr(fault, 'strerror', None) or fault}", field=file,
-                         hint="check the path and its permissions") from fault
+        raise UsageError(
+            f"{file} cannot be read: {getattr(fault, 'strerror', None) or fault}", field=file, hint="check the path and its permissions"
+        ) from fault
     text = "\n".join([f"{file} has {plural(len(faults), 'fault')}:", *(f"  {each}" for each in faults)])
     text = text if faults else f"{file} is a sound event schema"
     edge.answer({"status": "fail" if faults else "pass", "faults": faults}, text, as_json=as_json)
@@ -95,8 +113,9 @@ def validate(file: str, as_json: bool) -> int:
 
 
 @lineage.command("check-partitions")
-@click.option("--root", required=True, metavar="ROOT",
-              help="The root of an event store, such as DATASET/_lineage; also one of another tool.")
+@click.option(
+    "--root", required=True, metavar="ROOT", help="The root of an event store, such as DATASET/_lineage; also one of another tool."
+)
 @click.option("--require-epsg-target", is_flag=True, help="Every target_crs= folder has to name a canonical EPSG code.")
 @click.option("--allow-empty", is_flag=True, help="A root without event files is no problem.")
 @options.as_json

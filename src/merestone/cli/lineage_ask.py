@@ -14,14 +14,15 @@ import click
 from merestone.audit import completeness, event_file, questions
 from merestone.cli import edge, lineage_words, options
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, CorruptError, UsageError
-from merestone.lineage import reading
-from merestone.lineage.deduplication import deduplicate, deduplicate_report
-from merestone.lineage.event import EVENT_TYPES, OUTCOMES
-from merestone.lineage.run_manifest import sealed_runs
-from merestone.lineage.select import Conditions, select
-from merestone.report import scorecard as cards
-from merestone.run import browse, environment
-from merestone.run.extract import written_whole
+from merestone.inspect import browse
+from merestone.inspect.extract import written_whole
+from merestone.line import environment
+from merestone.lineage.event.record import EVENT_TYPES, OUTCOMES
+from merestone.lineage.store import reading
+from merestone.lineage.store.deduplication import deduplicate, deduplicate_report
+from merestone.lineage.store.run_manifest import sealed_runs
+from merestone.lineage.store.select import Conditions, select
+from merestone.render import scorecard as cards
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 SHOWN = 100
@@ -33,7 +34,9 @@ def _runs(command: Command) -> Command:
 
 
 def _limit(command: Command) -> Command:
-    return click.option("--limit", type=click.IntRange(min=1), default=SHOWN, show_default=True, metavar="N", help="Show at most so many.")(command)
+    return click.option("--limit", type=click.IntRange(min=1), default=SHOWN, show_default=True, metavar="N", help="Show at most so many.")(
+        command
+    )
 
 
 @click.command()
@@ -55,7 +58,13 @@ def history(dataset: str, feature: str, everything: bool, out: str | None, as_js
     shown = table if everything else deduplicate(table)
     if out is not None:
         event_file.write([shown], out)
-    value = {"name": questions.name_of(opened), "feature_id": feature, "events": reading.plain(shown), "deduplication": report.to_json(), "out": out}
+    value = {
+        "name": questions.name_of(opened),
+        "feature_id": feature,
+        "events": reading.plain(shown),
+        "deduplication": report.to_json(),
+        "out": out,
+    }
     edge.answer(value, lineage_words.history(value, questions.versions_of(opened), sealed_runs(opened.store)), as_json=as_json)
     return CorruptError.exit_code if report.conflicts else EXIT_DONE
 
@@ -92,8 +101,19 @@ def rejects(dataset: str, run_ids: Sequence[str], stage: str | None, limit: int,
 @click.option("--out", metavar="FILE", help=_FILE)
 @options.as_json
 def query(
-    dataset: str, run_ids: Sequence[str], stage: str | None, event_type: str | None, outcome: str | None, feature: str | None, reason: str | None,
-    tool: str | None, change_class: str | None, everything: bool, limit: int, out: str | None, as_json: bool,
+    dataset: str,
+    run_ids: Sequence[str],
+    stage: str | None,
+    event_type: str | None,
+    outcome: str | None,
+    feature: str | None,
+    reason: str | None,
+    tool: str | None,
+    change_class: str | None,
+    everything: bool,
+    limit: int,
+    out: str | None,
+    as_json: bool,
 ) -> int:
     """Find events that meet all conditions, over all sealed runs or some."""
     conditions = Conditions(stage, event_type, outcome, feature, reason, tool, change_class)
@@ -101,7 +121,14 @@ def query(
 
 
 def _answer(
-    opened: Any, run_ids: Sequence[str], conditions: Conditions, limit: int, out: str | None, *, everything: bool = False, as_json: bool,
+    opened: Any,
+    run_ids: Sequence[str],
+    conditions: Conditions,
+    limit: int,
+    out: str | None,
+    *,
+    everything: bool = False,
+    as_json: bool,
 ) -> int:
     found = select(opened.store, questions.chosen_runs(opened, run_ids), conditions, everything=everything)
     events: list[dict[str, Any]] = []
@@ -140,15 +167,29 @@ def runs(dataset: str, as_json: bool) -> int:
 @options.whole_dataset
 @_runs
 @click.option("--last", type=click.IntRange(min=1), default=30, show_default=True, metavar="N", help="At most so many of the newest runs.")
-@click.option("--max-rejected", type=click.FloatRange(0, 1), metavar="SHARE",
-              help="The share of features that a run may reject, 0.01 for 1 %; not judged by default.")
-@click.option("--max-warned", type=click.FloatRange(0, 1), metavar="SHARE",
-              help="The share of features that a run may warn of, 0.01 for 1 %; not judged by default.")
+@click.option(
+    "--max-rejected",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="The share of features that a run may reject, 0.01 for 1 %; not judged by default.",
+)
+@click.option(
+    "--max-warned",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="The share of features that a run may warn of, 0.01 for 1 %; not judged by default.",
+)
 @click.option("--html", metavar="FILE", help="Write a page with charts; it needs no network.")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML, a test case a run.")
 @options.as_json
 def scorecard(
-    dataset: str, run_ids: Sequence[str], last: int, max_rejected: float | None, max_warned: float | None, html: str | None, junit: str | None,
+    dataset: str,
+    run_ids: Sequence[str],
+    last: int,
+    max_rejected: float | None,
+    max_warned: float | None,
+    html: str | None,
+    junit: str | None,
     as_json: bool,
 ) -> int:
     """Score runs against thresholds: exit 1 where one breaks them, which gates a merge.
@@ -184,8 +225,14 @@ def check_complete(dataset: str, run_ids: Sequence[str], as_json: bool) -> int:
     else:
         found = completeness.check_version(opened, address.version, now=environment.now())
     value = {
-        "status": "pass" if found.complete else "fail", "name": questions.name_of(opened), "runs": found.runs, "features": found.features,
-        "gaps": [{"run_id": run, **gap.to_json(), "severity": "warning" if gap.rule in completeness.DOUBTFUL else "error"} for run, gap in found.gaps],
+        "status": "pass" if found.complete else "fail",
+        "name": questions.name_of(opened),
+        "runs": found.runs,
+        "features": found.features,
+        "gaps": [
+            {"run_id": run, **gap.to_json(), "severity": "warning" if gap.rule in completeness.DOUBTFUL else "error"}
+            for run, gap in found.gaps
+        ],
     }
     edge.answer(value, lineage_words.complete(value), as_json=as_json)
     return EXIT_DONE if found.complete else EXIT_REFUSED

@@ -1,6 +1,6 @@
 """The commands `lineage iso19115 | openlineage | prov | prove | evidence`: lineage for others.
 
-Not here: the formats (`report`), where the facts come from (`audit.iso`).
+Not here: the formats (`render`), where the facts come from (`audit.iso`).
 """
 
 from __future__ import annotations
@@ -14,25 +14,36 @@ import click
 from merestone.audit import evidence_file, facts, iso
 from merestone.cli import edge, lineage_words, options
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, InternalError, SourceError, UsageError
-from merestone.report import iso19115
-from merestone.report import openlineage as ol
-from merestone.report import prov as w3c
-from merestone.report.iso19115_extend import encoding_of, extend
-from merestone.report.iso19115_lint import lint, read_record
-from merestone.run.extract import written_whole
+from merestone.inspect.extract import written_whole
+from merestone.render import iso19115
+from merestone.render import openlineage as ol
+from merestone.render import prov as w3c
+from merestone.render.iso19115_extend import encoding_of, extend
+from merestone.render.iso19115_lint import lint, read_record
 
 
 @click.command("iso19115")
 @click.argument("dataset", metavar="DATASET[@N]", required=False)
 @click.option("--run", "run_id", metavar="ID", help="The record of one run, refused ones too, in place of a version's.")
-@click.option("--encoding", type=click.Choice(iso19115.ENCODINGS), default=iso19115.GMD, show_default=True,
-              help="gmd is ISO 19139, mdb is ISO 19115-3.")
+@click.option(
+    "--encoding",
+    type=click.Choice(iso19115.ENCODINGS),
+    default=iso19115.GMD,
+    show_default=True,
+    help="gmd is ISO 19139, mdb is ISO 19115-3.",
+)
 @click.option("--extend", "existing", metavar="FILE", help="Put the lineage into this metadata record, in the record's own encoding.")
 @click.option("--out", metavar="FILE", help="Write the record to this file; by default it is printed.")
 @click.option("--lint", "linted", metavar="FILE", help="Check a record instead: what its XML schemas let through. Exit 1 on faults.")
 @options.as_json
 def iso19115_record(
-    dataset: str | None, run_id: str | None, encoding: str, existing: str | None, out: str | None, linted: str | None, as_json: bool,
+    dataset: str | None,
+    run_id: str | None,
+    encoding: str,
+    existing: str | None,
+    out: str | None,
+    linted: str | None,
+    as_json: bool,
 ) -> int:
     """Write the lineage of a version or a run as an ISO 19115 metadata record.
 
@@ -52,8 +63,13 @@ def iso19115_record(
         if problems := lint(read_record(text.encode(), "the record")):
             raise InternalError(f"the record fails its own check: {'; '.join(problems)}", hint="please report this")
     value: dict[str, Any] = {
-        "status": "written", "identifier": record.identifier, "version": record.version, "encoding": encoding, "steps": len(record.steps),
-        "sources": len(record.sources), "out": out,
+        "status": "written",
+        "identifier": record.identifier,
+        "version": record.version,
+        "encoding": encoding,
+        "steps": len(record.steps),
+        "sources": len(record.sources),
+        "out": out,
     }
     if out is not None:
         _write(out, text)
@@ -67,16 +83,22 @@ def iso19115_record(
 
 def _lint(path: str, *, as_json: bool) -> int:
     problems = lint(read_record(_bytes(path), path))
-    edge.answer({"status": "fail" if problems else "pass", "problems": problems}, lineage_words.problems(path, problems, "is a sound record"),
-                as_json=as_json)
+    edge.answer(
+        {"status": "fail" if problems else "pass", "problems": problems},
+        lineage_words.problems(path, problems, "is a sound record"),
+        as_json=as_json,
+    )
     return EXIT_REFUSED if problems else EXIT_DONE
 
 
 def _encoding(data: bytes, path: str) -> str:
     found = encoding_of(read_record(data, path))
     if found is None:
-        raise SourceError(f"{path} is no metadata record: its root is neither gmd:MD_Metadata nor mdb:MD_Metadata", field=path,
-                          hint="give a record of ISO 19139 or ISO 19115-3")
+        raise SourceError(
+            f"{path} is no metadata record: its root is neither gmd:MD_Metadata nor mdb:MD_Metadata",
+            field=path,
+            hint="give a record of ISO 19139 or ISO 19115-3",
+        )
     return found
 
 
@@ -84,14 +106,18 @@ def _bytes(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as fault:
-        raise SourceError(f"{path} cannot be read: {fault.strerror or fault}", field=path, hint="check the path and its permissions") from fault
+        raise SourceError(
+            f"{path} cannot be read: {fault.strerror or fault}", field=path, hint="check the path and its permissions"
+        ) from fault
 
 
 @click.command()
 @options.dataset
 @click.argument("feature", metavar="FEATURE")
 @click.option("--run", "run_id", metavar="ID", help="A run; by default the newest one, up to the version, that met the feature.")
-@click.option("--out", metavar="FILE", help="Write the proof to this file, and the script that verifies it beside it; by default it is printed.")
+@click.option(
+    "--out", metavar="FILE", help="Write the proof to this file, and the script that verifies it beside it; by default it is printed."
+)
 @options.as_json
 def prove(dataset: str, feature: str, run_id: str | None, out: str | None, as_json: bool) -> int:
     """Prove that what is said of a feature is part of a sealed run: Merkle inclusion proofs of its events.

@@ -29,8 +29,14 @@ def ingest(dataset: str, file: str, mapping: str | None, plan: str | None, as_js
     """
     found = ingesting.ingest(dataset, file, mapping=mapping, plan=options.names(plan))
     value = {
-        "status": "quarantined" if found.quarantined else "done", "lines": found.lines, "events": found.events, "quarantined": found.quarantined,
-        "runs": found.runs, "known": found.known, "quarantine": found.quarantine, "samples": found.samples,
+        "status": "quarantined" if found.quarantined else "done",
+        "lines": found.lines,
+        "events": found.events,
+        "quarantined": found.quarantined,
+        "runs": found.runs,
+        "known": found.known,
+        "quarantine": found.quarantine,
+        "samples": found.samples,
     }
     edge.answer(value, lineage_words.ingested(value, file), as_json=as_json)
     return EXIT_REFUSED if found.quarantined else EXIT_DONE
@@ -46,7 +52,14 @@ def ingest(dataset: str, file: str, mapping: str | None, plan: str | None, as_js
 @click.option("--reason", metavar="TEXT", help="Why the hold is placed or released.")
 @options.as_json
 def retain(
-    dataset: str, window: str | None, basis: str | None, confirm: str | None, hold: str | None, release: str | None, reason: str | None, as_json: bool,
+    dataset: str,
+    window: str | None,
+    basis: str | None,
+    confirm: str | None,
+    hold: str | None,
+    release: str | None,
+    reason: str | None,
+    as_json: bool,
 ) -> int:
     """Let lineage expire that is older than its window: tells first, and deletes with the token that it gave.
 
@@ -61,7 +74,13 @@ def retain(
 
 def _hold(dataset: str, hold: str | None, release: str | None, reason: str | None, *, as_json: bool) -> int:
     if (hold is None) == (release is None) or not (reason or "").strip():
-        raise UsageError("a hold is placed or released, and for a reason", field="--reason", hint="--hold WHAT --reason TEXT, or --release ID --reason TEXT")
+        raise UsageError(
+            "a hold is placed or released, and for a reason",
+            field="--reason",
+            hint="--hold WHAT --reason TEXT, or --release ID --reason TEXT",
+        )
     made = retaining.hold(dataset, hold, str(reason)) if hold is not None else retaining.release(dataset, str(release), str(reason))
-    edge.answer({"status": "released" if made.released else "held", "hold": made.to_json()}, lineage_words.held(made.to_json()), as_json=as_json)
+    edge.answer(
+        {"status": "released" if made.released else "held", "hold": made.to_json()}, lineage_words.held(made.to_json()), as_json=as_json
+    )
     return EXIT_DONE

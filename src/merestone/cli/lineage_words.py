@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from merestone.lineage.run_manifest import RunManifest
-from merestone.report.text import count, plural, size, visible
+from merestone.lineage.store.run_manifest import RunManifest
+from merestone.render.text import count, plural, size, visible
 
 
 def iso_written(value: dict[str, Any]) -> str:
@@ -28,19 +28,23 @@ def problems(name: str, found: Sequence[str], sound: str) -> str:
 
 def proved(value: dict[str, Any], out: str, script: str) -> str:
     """A proof that was written."""
-    return "\n".join([
-        f"{out}: {plural(len(value['proofs']), 'event')} of {visible(value['feature_id'])} in run {value['run_id']}, root {value['root']}",
-        f"  next       {shlex.join(['python', script, out, value['root']])}",
-    ])
+    return "\n".join(
+        [
+            f"{out}: {plural(len(value['proofs']), 'event')} of {visible(value['feature_id'])} in run {value['run_id']}, root {value['root']}",
+            f"  next       {shlex.join(['python', script, out, value['root']])}",
+        ]
+    )
 
 
 def evidence(value: dict[str, Any]) -> str:
     """An evidence file that was written."""
-    return "\n".join([
-        f"{value['out']}: evidence for {value['name']} v{value['version']}, {plural(value['files'], 'file')}",
-        f"  keep       {value['evidence_sha256']}, the sha256 of its evidence.json, in another place",
-        f"  next       unpack it, then: python verify_lineage.py . {value['evidence_sha256']}",
-    ])
+    return "\n".join(
+        [
+            f"{value['out']}: evidence for {value['name']} v{value['version']}, {plural(value['files'], 'file')}",
+            f"  keep       {value['evidence_sha256']}, the sha256 of its evidence.json, in another place",
+            f"  next       unpack it, then: python verify_lineage.py . {value['evidence_sha256']}",
+        ]
+    )
 
 
 def history(value: dict[str, Any], versions: Mapping[str, int], sealed: Sequence[RunManifest]) -> str:
@@ -54,7 +58,7 @@ def history(value: dict[str, Any], versions: Mapping[str, int], sealed: Sequence
             made = versions.get(name[last].path)
             lines.append(f"  {name[last].run_date}  run {visible(last)}" + (f", which made v{made}" if made is not None else ""))
         lines.append("    " + _event(event))
-    if (conflicts := value["deduplication"]["conflicts"]):
+    if conflicts := value["deduplication"]["conflicts"]:
         lines.append(f"  CONFLICT   {plural(conflicts, 'event')} contradict another of their own attempt")
     return "\n".join(lines)
 
@@ -75,8 +79,10 @@ def runs(value: dict[str, Any]) -> str:
         made = f"v{each['version']}" if each["version"] is not None else "-"
         again = f" (attempt {each['attempt']})" if each["attempt"] > 1 else ""
         gone = f", expired on {each['expired_utc'][:10]}" if each["expired_utc"] else ""
-        lines.append(f"  {each['sealed_utc'][:19].replace('T', ' ')}  {made:<6}{visible(each['run_id'])}{again}  {count(each['total_events'])} events: "
-                     f"{count(each['passed'])} passed, {count(each['warned'])} warned, {count(each['rejected'])} rejected{gone}")
+        lines.append(
+            f"  {each['sealed_utc'][:19].replace('T', ' ')}  {made:<6}{visible(each['run_id'])}{again}  {count(each['total_events'])} events: "
+            f"{count(each['passed'])} passed, {count(each['warned'])} warned, {count(each['rejected'])} rejected{gone}"
+        )
     return "\n".join(lines)
 
 
@@ -87,7 +93,9 @@ def complete(value: dict[str, Any]) -> str:
     for gap in value["gaps"]:
         more = gap["count"] - len(gap["samples"])
         shown = ", ".join(visible(each) for each in gap["samples"]) + (f" and {count(more)} more" if more > 0 else "")
-        lines.append(f"  {gap['severity']:<8} run {visible(gap['run_id'])}  {gap['rule']}: {gap['message']} ({count(gap['count'])}): {shown}")
+        lines.append(
+            f"  {gap['severity']:<8} run {visible(gap['run_id'])}  {gap['rule']}: {gap['message']} ({count(gap['count'])}): {shown}"
+        )
     return "\n".join(lines)
 
 
@@ -104,8 +112,12 @@ def _event(event: dict[str, Any]) -> str:
 
 def ingested(value: dict[str, Any], file: str) -> str:
     """What became of the lines of a file."""
-    lines = [f"{file}: {plural(value['lines'], 'line')} in, {plural(value['events'], 'event')} and {count(value['quarantined'])} in quarantine"]
-    lines += [f"  sealed     run {visible(each['run_id'])}: {plural(each['events'], 'event')}, root {each['root']}" for each in value["runs"]]
+    lines = [
+        f"{file}: {plural(value['lines'], 'line')} in, {plural(value['events'], 'event')} and {count(value['quarantined'])} in quarantine"
+    ]
+    lines += [
+        f"  sealed     run {visible(each['run_id'])}: {plural(each['events'], 'event')}, root {each['root']}" for each in value["runs"]
+    ]
     if value["known"]:
         lines.append(f"  known      {plural(len(value['known']), 'run')} of this file: taken in before")
     lines += [f"  line {each['line']}: {visible(each['reason'])}" for each in value["samples"]]
@@ -122,16 +134,38 @@ def retained(value: dict[str, Any], typed: str) -> str:
         lines = [f"nothing expires: {'holds keep what' if value['prefixes'] else 'no lineage'} is older than {terms}"]
     else:
         done = "would expire" if value["status"] == "planned" else "expired"
-        lines = [f"{plural(len(going), 'day')} of lineage {done}, {size(value['bytes'])}: runs before {value['first_kept']}, older than {terms}"]
+        lines = [
+            f"{plural(len(going), 'day')} of lineage {done}, {size(value['bytes'])}: runs before {value['first_kept']}, older than {terms}"
+        ]
     for each in value["prefixes"]:
-        lines.append(f"  {each['run_date']}  {plural(len(each['runs']), 'run')}, {plural(each['events'], 'event')}, {size(each['bytes'])}"
-                     + (f", kept by hold {', '.join(each['held_by'])}" if each["held_by"]
-                        else f"; {plural(each['carried_features'], 'live feature')} carried on to the baseline"))
+        lines.append(
+            f"  {each['run_date']}  {plural(len(each['runs']), 'run')}, {plural(each['events'], 'event')}, {size(each['bytes'])}"
+            + (
+                f", kept by hold {', '.join(each['held_by'])}"
+                if each["held_by"]
+                else f"; {plural(each['carried_features'], 'live feature')} carried on to the baseline"
+            )
+        )
     if value["leftover"]:
         lines.append(f"  and {plural(value['leftover'], 'object')} that an earlier time left behind")
-    lines += [f"  hold {each['id']}  {each['kind']} {visible(each['value'])}: {visible(each['reason'])}" for each in value["holds"] if not each["released"]]
+    lines += [
+        f"  hold {each['id']}  {each['kind']} {visible(each['value'])}: {visible(each['reason'])}"
+        for each in value["holds"]
+        if not each["released"]
+    ]
     if value["confirm"]:
-        again = ["merestone", "lineage", "retain", typed, "--window", value["window"], "--basis", value["basis"], "--confirm", value["confirm"]]
+        again = [
+            "merestone",
+            "lineage",
+            "retain",
+            typed,
+            "--window",
+            value["window"],
+            "--basis",
+            value["basis"],
+            "--confirm",
+            value["confirm"],
+        ]
         lines.append(f"  next       {visible(shlex.join(again))}")
     if value["tombstone"]:
         lines.append(f"  tombstone  {value['tombstone']}")

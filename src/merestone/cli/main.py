@@ -49,16 +49,23 @@ class Root(Family):
     """The top of the command line: whatever happens below, it ends as `edge` says."""
 
     def main(
-        self, args: Sequence[str] | None = None, prog_name: str | None = None, complete_var: str | None = None,
-        standalone_mode: bool = True, windows_expand_args: bool = True, **extra: Any,
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
     ) -> Any:
         """Run a command line; ends the process with the exit code, or returns it where `standalone_mode` is off."""
         arguments = list(sys.argv[1:] if args is None else args)
         flags = arguments[: arguments.index("--")] if "--" in arguments else arguments
         code = edge.end(
-            lambda: click.Group.main(self, arguments, prog_name, complete_var, standalone_mode=False,
-                                     windows_expand_args=windows_expand_args, **extra),
-            as_json="--json" in flags, debug="--debug" in flags,
+            lambda: click.Group.main(
+                self, arguments, prog_name, complete_var, standalone_mode=False, windows_expand_args=windows_expand_args, **extra
+            ),
+            as_json="--json" in flags,
+            debug="--debug" in flags,
         )
         if standalone_mode:
             sys.exit(code)

@@ -39,14 +39,20 @@ def drafted(command: Command) -> Command:
     def listed(_: click.Context, __: click.Parameter, value: str | None) -> list[str]:
         return [each.strip() for each in value.split(",")] if value is not None else []
 
-    for each in reversed((
-        click.argument("source", metavar="SOURCE"),
-        click.option("--layer", metavar="NAME", help="The layer, where the source has several."),
-        click.option("--crs", metavar="CRS", help="The CRS, such as EPSG:28992, asserted where the file states none."),
-        click.option("--key", metavar="COLUMN[,COLUMN]", callback=listed, help="The key; by default the best candidate is found in the data."),
-        click.option("--previous", metavar="OLD", help="An older delivery: shows which columns are volatile, and whether keys come back."),
-        click.option("--owner", metavar="MAIL", help="Who answers for the product."),
-    )):
+    for each in reversed(
+        (
+            click.argument("source", metavar="SOURCE"),
+            click.option("--layer", metavar="NAME", help="The layer, where the source has several."),
+            click.option("--crs", metavar="CRS", help="The CRS, such as EPSG:28992, asserted where the file states none."),
+            click.option(
+                "--key", metavar="COLUMN[,COLUMN]", callback=listed, help="The key; by default the best candidate is found in the data."
+            ),
+            click.option(
+                "--previous", metavar="OLD", help="An older delivery: shows which columns are volatile, and whether keys come back."
+            ),
+            click.option("--owner", metavar="MAIL", help="Who answers for the product."),
+        )
+    ):
         command = each(command)
     return command
 

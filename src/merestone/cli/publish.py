@@ -14,17 +14,17 @@ import click
 from merestone import __version__
 from merestone.cli import edge, options
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, MerestoneError, UsageError
+from merestone.inspect.browse import current_version, publication_at
+from merestone.inspect.extract import written_whole
+from merestone.line import check as checking
+from merestone.line import publish as line
+from merestone.line.failed_start import on_record
+from merestone.line.finding_places import check_errors_path
+from merestone.publication.publication import Publication
+from merestone.publication.reader import with_source
 from merestone.publish.records import check_run_id
-from merestone.report import ci, jsonout, text
-from merestone.report.result import CheckResult
-from merestone.run import check as checking
-from merestone.run import line
-from merestone.run.browse import current_version, publication_at
-from merestone.run.extract import written_whole
-from merestone.run.places import check_errors_path
-from merestone.run.publication import Publication
-from merestone.run.publication_reader import with_source
-from merestone.run.unbegun import on_record
+from merestone.render import ci, jsonout, text
+from merestone.results.result import CheckResult
 from merestone.storage.open import open_store
 
 _PUBLICATIONS = (".yaml", ".yml", ".json")
@@ -33,8 +33,12 @@ _PUBLICATIONS = (".yaml", ".yml", ".json")
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--source", metavar="PATH", help="The delivery, in place of the one that the file names.")
-@click.option("--confirm", metavar="TOKEN", help="Publish what a guard stopped, with the token that it printed; it holds once, for seven days.")
-@click.option("--run-id", metavar="ID", help="Name the run (letters, digits, . _ -); by default the id is derived from delivery and version.")
+@click.option(
+    "--confirm", metavar="TOKEN", help="Publish what a guard stopped, with the token that it printed; it holds once, for seven days."
+)
+@click.option(
+    "--run-id", metavar="ID", help="Name the run (letters, digits, . _ -); by default the id is derived from delivery and version."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be published; write nothing.")
 @options.as_json
 def publish(file: str, source: str | None, confirm: str | None, run_id: str | None, dry_run: bool, as_json: bool) -> int:
@@ -84,8 +88,17 @@ def _look(file: str, publication: Publication, source: str | None) -> str:
 @click.option("--annotate", is_flag=True, help="Print the findings as annotations of GitHub Actions, on standard error.")
 @options.as_json
 def check(
-    target: str, contract: str | None, layer: str | None, source: str | None, errors: str | None, html: str | None, junit: str | None,
-    sarif: str | None, now: str | None, annotate: bool, as_json: bool,
+    target: str,
+    contract: str | None,
+    layer: str | None,
+    source: str | None,
+    errors: str | None,
+    html: str | None,
+    junit: str | None,
+    sarif: str | None,
+    now: str | None,
+    annotate: bool,
+    as_json: bool,
 ) -> int:
     """Check a delivery against its contract; publish nothing.
 
@@ -97,17 +110,22 @@ def check(
         check_errors_path(errors)
     if contract is not None:
         if source is not None:
-            raise UsageError("--source goes with a publication file, --contract with a delivery", field="--source",
-                             hint="give one of them")
+            raise UsageError("--source goes with a publication file, --contract with a delivery", field="--source", hint="give one of them")
         publication = checking.of_contract(target, contract, layer)
         delivery = target
     else:
         if Path(target).suffix.lower() not in _PUBLICATIONS:
-            raise UsageError(f"{target} is no publication file, and no contract is named to check it against", field=target,
-                             hint=f"merestone check {target} --contract FILE")
+            raise UsageError(
+                f"{target} is no publication file, and no contract is named to check it against",
+                field=target,
+                hint=f"merestone check {target} --contract FILE",
+            )
         if layer is not None:
-            raise UsageError("--layer goes with --contract; a publication file names its layer itself", field="--layer",
-                             hint="write it in the publication file: source: {path: ..., layer: ...}")
+            raise UsageError(
+                "--layer goes with --contract; a publication file names its layer itself",
+                field="--layer",
+                hint="write it in the publication file: source: {path: ..., layer: ...}",
+            )
         publication = publication_at(target)
         if source is not None:
             publication = with_source(publication, source)
@@ -115,8 +133,9 @@ def check(
     named = contract or edge.as_typed(publication.contract)
     reports = {junit: ci.junit, sarif: lambda result: ci.sarif(result, version=__version__)}
     try:
-        result, page = checking.check(publication, delivery=delivery, contract=named, places=checking.Places(errors, page=html is not None),
-                                      now=at)
+        result, page = checking.check(
+            publication, delivery=delivery, contract=named, places=checking.Places(errors, page=html is not None), now=at
+        )
     except MerestoneError as fault:  # a build that reads a report has to see that there was no answer
         _write_reports(reports, CheckResult(delivery, named, "error", 0, errors=(fault.message,)))
         raise

@@ -11,7 +11,7 @@ import shapely
 
 from merestone.dataset.feed import Changes
 from merestone.gate.findings import percent
-from merestone.report.text import count, distance, plural, size, visible
+from merestone.render.text import count, distance, plural, size, visible
 
 _CELL = 24  # characters of a cell in a table
 _LINE = 110  # characters of a line of a table
@@ -20,8 +20,12 @@ _LINE = 110  # characters of a line of a table
 def table(heads: list[str], rows: list[list[str]], right: frozenset[int] = frozenset()) -> str:
     """Rows under heads, columns aligned; those numbered in `right` to the right."""
     widths = [max(len(row[n]) for row in [heads, *rows]) for n in range(len(heads))]
-    return "\n".join("  ".join(cell.rjust(width) if n in right else cell.ljust(width)
-                               for n, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in [heads, *rows])
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if n in right else cell.ljust(width) for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [heads, *rows]
+    )
 
 
 def written(about: dict[str, Any], features: int, out: str) -> str:
@@ -68,11 +72,18 @@ def log(entries: list[dict[str, Any]]) -> str:
     rows = []
     for each in entries:
         counts = each["counts"]
-        rows.append([
-            f"v{each['version']}", _time(each["time_utc"]), count(each["features"]), *(count(counts.get(name, 0)) for name in _STEPS),
-            f"{each['files_written']} + {each['files_carried']}", size(each["bytes_written"]), each["contract_version"].split("-", 1)[0],
-            each["run_id"] + (f"  rolled back: {visible(each['reason'])}" if each["reason"] else ""),
-        ])
+        rows.append(
+            [
+                f"v{each['version']}",
+                _time(each["time_utc"]),
+                count(each["features"]),
+                *(count(counts.get(name, 0)) for name in _STEPS),
+                f"{each['files_written']} + {each['files_carried']}",
+                size(each["bytes_written"]),
+                each["contract_version"].split("-", 1)[0],
+                each["run_id"] + (f"  rolled back: {visible(each['reason'])}" if each["reason"] else ""),
+            ]
+        )
     heads = ["", "time (UTC)", "features", *_STEPS, "files new + carried", "written", "contract", "run"]
     return table(heads, rows, frozenset(range(2, 9)))
 
@@ -86,8 +97,12 @@ def status(value: dict[str, Any]) -> str:
     lines = [
         f"{value['name']} v{value['version']}: {plural(value['features'], 'feature')}, contract {value['contract_version']}",
         _row("published", _time(value["time_utc"])),
-        _row("fresh", f"the last delivery that proved to be what is published: {_time(value['fresh_utc'])}" if value["fresh_utc"]
-             else "no run record says so"),
+        _row(
+            "fresh",
+            f"the last delivery that proved to be what is published: {_time(value['fresh_utc'])}"
+            if value["fresh_utc"]
+            else "no run record says so",
+        ),
     ]
     lines += [_row("since", f"{plural(len(since), 'run')} brought nothing")] if since else []
     for each in since[-5:]:
@@ -115,16 +130,20 @@ def rolled_back(value: dict[str, Any], typed: str) -> str:
 
 def verified(value: dict[str, Any], typed: str) -> str:
     """The end of `verify`."""
-    extent = (f"{plural(len(value['versions']), 'version')}, {plural(value['objects'], 'object')}, {plural(value['rows'], 'row')}, "
-              f"{size(value['bytes'])}")
+    extent = (
+        f"{plural(len(value['versions']), 'version')}, {plural(value['objects'], 'object')}, {plural(value['rows'], 'row')}, "
+        f"{size(value['bytes'])}"
+    )
     if value["status"] == "whole":
         lines = [f"{typed} is whole: {extent}"]
     else:
         lines = [f"{typed} is DAMAGED: {plural(len(value['damages']), 'damage')} in {extent}"]
         for each in value["damages"]:
             versions = ", ".join(f"v{number}" for number in each["versions"]) or "no version"
-            lines += [f"  {each['path']}: {each['problem']} ({versions})",
-                      f"      expected {visible(each['expected'])}, found {visible(each['observed'])}"]
+            lines += [
+                f"  {each['path']}: {each['problem']} ({versions})",
+                f"      expected {visible(each['expected'])}, found {visible(each['observed'])}",
+            ]
         lines.append("  next: restore these files from a backup, or roll back to a version that does not name them")
     if value["orphans"]:
         lines.append(_row("orphans", f"{plural(len(value['orphans']), 'manifest')} of attempts that were cut off: harmless"))
@@ -143,8 +162,10 @@ def after_changes(typed: str, html: str | None, out: str | None, change: Changes
 
 def linted(file: str, value: dict[str, Any]) -> str:
     """The end of `contract lint`."""
-    total = (f"{plural(value['errors'], 'error')}, {plural(value['warnings'], 'warning')}, "
-             f"{_many(value['confirm'], 'guess', 'guesses')} to confirm")
+    total = (
+        f"{plural(value['errors'], 'error')}, {plural(value['warnings'], 'warning')}, "
+        f"{_many(value['confirm'], 'guess', 'guesses')} to confirm"
+    )
     lines = [f"{file}: {total}"]
     for each in value["messages"]:
         line = f"line {each['line']}: " if each["line"] else ""
@@ -162,9 +183,19 @@ def contract(value: dict[str, Any]) -> str:
     fields = body.pop("schema_fields")
     lines = [_row(name, visible(_flat(each)), 22) for name, each in body.items()]
     lines.append(_row("sha256", value["sha256"], 22))
-    rows = [[each["name"], each["type"], "" if each["nullable"] else "never null",
-             ", ".join(f"{name} {_flat(more)}" if more is not True else name for name, more in each.items()
-                       if name not in ("name", "type", "nullable") and (name, more) != ("unit", "none"))] for each in fields]
+    rows = [
+        [
+            each["name"],
+            each["type"],
+            "" if each["nullable"] else "never null",
+            ", ".join(
+                f"{name} {_flat(more)}" if more is not True else name
+                for name, more in each.items()
+                if name not in ("name", "type", "nullable") and (name, more) != ("unit", "none")
+            ),
+        ]
+        for each in fields
+    ]
     return "\n".join([*lines, "", table(["field", "type", "", "more"], rows)])
 
 
@@ -190,14 +221,30 @@ def run_summary(value: dict[str, Any]) -> str:
     ]
     if value["expired"] is not None:
         gone = value["expired"]
-        lines.append(_row("expired", f"{_time(gone['utc'])} after {gone['window']} ({visible(gone['basis'])}); "
-                                     f"{plural(value['sealed_events'], 'event')} of live features stay"))
+        lines.append(
+            _row(
+                "expired",
+                f"{_time(gone['utc'])} after {gone['window']} ({visible(gone['basis'])}); "
+                f"{plural(value['sealed_events'], 'event')} of live features stay",
+            )
+        )
     found = value["deduplication"]
     if found is not None:
-        lines.append(_row("set aside", f"{plural(found['replays'], 'replay')}, {plural(found['corrections'], 'correction')}, "
-                                       f"{plural(found['conflicts'], 'conflict')}"))
-        lines += [_row("CONFLICT", f"{each['stage']} of {visible(each['feature_id'])} in attempt {each['attempt']}: two events differ in "
-                                   f"{', '.join(each['columns'])}") for each in found["samples"]]
+        lines.append(
+            _row(
+                "set aside",
+                f"{plural(found['replays'], 'replay')}, {plural(found['corrections'], 'correction')}, "
+                f"{plural(found['conflicts'], 'conflict')}",
+            )
+        )
+        lines += [
+            _row(
+                "CONFLICT",
+                f"{each['stage']} of {visible(each['feature_id'])} in attempt {each['attempt']}: two events differ in "
+                f"{', '.join(each['columns'])}",
+            )
+            for each in found["samples"]
+        ]
     rows = [[each["stage"], each["event_type"], each["outcome"], count(each["events"])] for each in value["stages"]]
     lines += ["", table(["stage", "event", "outcome", "events"], rows, frozenset({3}))]
     if value["reasons"]:

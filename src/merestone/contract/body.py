@@ -13,9 +13,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from merestone.contract.contract import Contract, Derived, Field, GeometryClause, Semantics
 from merestone.contract.definition import CONTRACT, EXTRA
-from merestone.contract.document import Contract, Derived, Field, GeometryClause, Semantics
-from merestone.contract.forms import Report
+from merestone.document.forms import Report
 from merestone.errors import CorruptError
 
 

@@ -8,10 +8,10 @@ only where an author states it, so that the digest of an unchanged contract neve
 
 from __future__ import annotations
 
-from merestone.contract.document import Contract
+from merestone.contract.contract import Contract
 from merestone.contract.field_type import parse_type, type_pattern
-from merestone.contract.forms import Choice, Clause, Columns, Group, Keyed, Listed, Name, Real, Scalar, Text, Truth, Whole
 from merestone.contract.stamp import STAMP_PATTERN, Stamp
+from merestone.document.forms import Choice, Clause, Columns, Group, Keyed, Listed, Name, Real, Scalar, Text, Truth, Whole
 
 GEOMETRY_TYPES = (
     "point",
@@ -140,7 +140,9 @@ SEMANTICS = Group(
     "the semantics of a field",
     (
         Clause("enum", Listed(Scalar()), "every value that the field may have, of the field's type"),
-        Clause("null_means", _PROSE, "what a missing value means; null is then the only way to say it: no blank, N/A or -9999 in its place"),
+        Clause(
+            "null_means", _PROSE, "what a missing value means; null is then the only way to say it: no blank, N/A or -9999 in its place"
+        ),
         Clause("meaning", _PROSE, "what the values mean"),
     ),
     refused=INTERNAL,
@@ -320,7 +322,9 @@ CONTRACT = Group(
             Group(
                 "negative",
                 (
-                    Clause("feature_order", Choice(("unspecified", "key")), "unspecified: the order of features will change", checked=False),
+                    Clause(
+                        "feature_order", Choice(("unspecified", "key")), "unspecified: the order of features will change", checked=False
+                    ),
                     Clause("max_features", Whole(1), "never more features than this"),
                     Clause(
                         "antimeridian",

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from merestone.contract.document import FieldType
-from merestone.contract.forms import nearest, shorten
+from merestone.contract.contract import FieldType
+from merestone.document.forms import nearest, shorten
 
 SCALARS = ("string", "integer", "number", "boolean", "date", "time", "timestamp", "timestamp_local", "binary")
 MAX_NESTING = 2  # list<struct<k: integer>> is the deepest

@@ -16,9 +16,9 @@ from typing import Any
 
 import pyproj
 
-from merestone.contract.document import FieldType
-from merestone.contract.forms import BROKEN, Report, nearest, shorten
-from merestone.contract.yaml_reader import Path
+from merestone.contract.contract import FieldType
+from merestone.document.forms import BROKEN, Report, nearest, shorten
+from merestone.document.yaml_reader import Path
 
 _SCALAR_KINDS = ("string", "integer", "number", "boolean", "date", "time", "timestamp", "timestamp_local", "decimal", "binary")
 _ENUM_KINDS = tuple(kind for kind in _SCALAR_KINDS if kind != "binary")

@@ -1,6 +1,6 @@
 """What is unwise in a valid contract: clauses that cannot be enforced (errors), careless ones (warnings), marks to confirm.
 
-Not here: whether it is a contract at all (`definition`, `laws`), files (`registry`), exit codes (`cli`).
+Not here: whether it is a contract at all (`definition`, `laws`), files (`contract.files`), exit codes (`cli`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, Final, Literal
 import pyproj
 
 from merestone.contract.body import body
+from merestone.contract.contract import Contract, Field
 from merestone.contract.definition import CONTRACT
-from merestone.contract.document import Contract, Field
-from merestone.contract.forms import Form, Group, Keyed, Listed, nearest
-from merestone.contract.yaml_reader import Document, Path, path_text
+from merestone.document.forms import Form, Group, Keyed, Listed, nearest
+from merestone.document.yaml_reader import Document, Path, path_text
 
 Level = Literal["error", "warning", "confirm"]
 METRES_PER_DEGREE: Final = 111_320.0
@@ -195,14 +195,20 @@ def _topology(contract: Contract) -> Iterator[Remark]:
     elif rule_set == "3d_solid" and "z" not in contract.geometry.dimensions:
         yield path, "3d_solid judges faces with Z, and the contract has none", "promise `geometry: {dimensions: xyz}`"
     elif rule_set != "none" and contract.geometry.edges == "spherical":
-        yield path, f"{rule_set} is judged on straight edges in the plane, and the contract promises great circles", "promise `geometry: {edges: planar}`"
+        yield (
+            path,
+            f"{rule_set} is judged on straight edges in the plane, and the contract promises great circles",
+            "promise `geometry: {edges: planar}`",
+        )
     for name, _ in contract.topology_parameters:
         if rule_set != "none" and name not in _FIGURES_OF[rule_set]:
             yield ("topology_parameters", name), f"says nothing about {rule_set}", "remove it"
 
 
 _TOPOLOGY_OF = {
-    "planar": ("polygon", "multipolygon"), "network": ("linestring", "multilinestring"), "3d_solid": ("polygon", "multipolygon"),
+    "planar": ("polygon", "multipolygon"),
+    "network": ("linestring", "multilinestring"),
+    "3d_solid": ("polygon", "multipolygon"),
 }
 _FIGURES_OF: dict[str, tuple[str, ...]] = {"planar": ("gap_width", "tolerance"), "network": ("dangle_length", "tolerance"), "3d_solid": ()}
 

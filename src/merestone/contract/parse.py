@@ -1,6 +1,6 @@
 """A read document to a contract, or to every problem that it has.
 
-Not here: YAML (`yaml_reader`), the clauses (`definition`) and laws (`laws`), files (`registry`).
+Not here: YAML (`yaml_reader`), the clauses (`definition`) and laws (`laws`), files (`contract.files`).
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from merestone.contract.body import assemble
+from merestone.contract.contract import Contract
 from merestone.contract.definition import CONTRACT
-from merestone.contract.document import Contract
-from merestone.contract.forms import Problem, Report
 from merestone.contract.laws import LAWS
-from merestone.contract.yaml_reader import Document
+from merestone.document.forms import Problem, Report
+from merestone.document.yaml_reader import Document
 
 
 def parse(source: Document | dict[str, Any]) -> Contract | tuple[Problem, ...]:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from merestone.contract.definition import CONTRACT, INTERNAL
 from merestone.contract.field_type import MAX_DECIMAL, MAX_NESTING, SCALARS
-from merestone.contract.forms import Form, Group, Keyed, Listed, OneOf
 from merestone.contract.laws import LAWS
 from merestone.contract.lint import RULES
-from merestone.contract.yaml_reader import MAX_BYTES, MAX_DEPTH, MAX_VALUES
+from merestone.document.forms import Form, Group, Keyed, Listed, OneOf
+from merestone.document.yaml_reader import MAX_BYTES, MAX_DEPTH, MAX_VALUES
 
 _HEAD = f"""# Contract: reference
 

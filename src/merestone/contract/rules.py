@@ -9,7 +9,7 @@ import hashlib
 from typing import Any
 
 from merestone.contract.body import canonical_json
-from merestone.contract.document import Contract, Field
+from merestone.contract.contract import Contract, Field
 
 RULE_VERSION = 1  # raised when the same clauses would judge or shape a feature differently than before
 

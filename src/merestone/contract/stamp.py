@@ -1,6 +1,6 @@
 """The stamp of a contract version: `v<major>.<minor>.<patch>-crs:EPSG:<code>-res:<resolution>`, and its SemVer order.
 
-Not here: which bump a difference needs (`diff`), where versions are kept (`registry`).
+Not here: which bump a difference needs (`diff`), where versions are kept (`contract.files`).
 """
 
 from __future__ import annotations

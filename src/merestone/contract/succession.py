@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from merestone.contract.document import Contract, Field
+from merestone.contract.contract import Contract, Field
 
 
 def breaks(before: Contract, after: Contract) -> list[str]:

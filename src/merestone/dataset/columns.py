@@ -54,8 +54,11 @@ def columns_of(manifest: Manifest, written: Iterable[Any]) -> Columns:
         outside = {name: stored.get(name) or stored_type(kind) for name, kind in keys.items() if name not in fields}
         epsg = int(body["crs_epsg"])
     except (KeyError, TypeError, ValueError) as fault:
-        raise CorruptError(f"the contract in {where} cannot be read: {fault!r}", field="contract",
-                           hint="run merestone verify DATASET to see what else is damaged") from fault
+        raise CorruptError(
+            f"the contract in {where} cannot be read: {fault!r}",
+            field="contract",
+            hint="run merestone verify DATASET to see what else is damaged",
+        ) from fault
     geo = next((json.loads(schema.metadata[b"geo"]) for schema in schemas if b"geo" in (schema.metadata or {})), None)
     geometry = geo["primary_column"] if geo else _geometry_name(body, {*fields, *outside})
     schema = pa.schema([*outside.items(), *fields.items(), (geometry, pa.binary())])
@@ -77,6 +80,8 @@ def _geometry_name(body: dict[str, Any], taken: set[str]) -> str:
 def _without_boxes(geo: dict[str, Any]) -> dict[str, Any]:
     """`geo` metadata that stay true for a part of the rows without the covering column."""
     untrue = ("bbox", "covering", "geometry_types")
-    columns = {name: {key: value for key, value in column.items() if key not in untrue} | {"geometry_types": []}
-               for name, column in geo["columns"].items()}
+    columns = {
+        name: {key: value for key, value in column.items() if key not in untrue} | {"geometry_types": []}
+        for name, column in geo["columns"].items()
+    }
     return {**geo, "columns": columns}

@@ -137,5 +137,6 @@ def _nothing_published(store: Store) -> None:
             raise CorruptError(f"{POINTER} is missing, but {name} has a parent: versions were published here", field=POINTER, hint=_RESTORE)
     for record in read_records(store):
         if record.status in ("published", "unchanged", "rolled_back"):
-            raise CorruptError(f"{POINTER} is missing, but run {record.run_id} published version {record.version} here",
-                               field=POINTER, hint=_RESTORE)
+            raise CorruptError(
+                f"{POINTER} is missing, but run {record.run_id} published version {record.version} here", field=POINTER, hint=_RESTORE
+            )

@@ -1,6 +1,6 @@
 """What changed between two versions, from their change logs, folded so that only the difference of the two ends is told.
 
-Not here: writing change logs (`publish.files`), deciding what changed (`change`), drawing changes (`report`).
+Not here: writing change logs (`publish.files`), deciding what changed (`change`), drawing changes (`render`).
 
 Folding: a key that comes back to what it was is not told; added and then removed is nothing; removed and then added is changed, moved or
 nothing, as the digests and partitions of the two ends say. Rows that were suppressed, held or merely delivered in other bytes look the
@@ -28,15 +28,17 @@ from merestone.storage.port import Store
 
 CLASSES = ("added", "changed", "removed", "moved", "reprocessed")
 ADDED, CHANGED, REMOVED, MOVED, REPROCESSED = range(len(CLASSES))
-FEED_SCHEMA = pa.schema([
-    pa.field("key", pa.binary(), nullable=False),
-    pa.field("class", pa.string(), nullable=False),
-    *(CHANGES_SCHEMA.field(name) for name in ("reversed", "rekeyed", "attributes", "geometry", "geometry_change", "fields")),
-    ("digest", pa.binary(16)),
-    ("old_digest", pa.binary(16)),
-    ("partition", pa.string()),
-    ("old_partition", pa.string()),
-])
+FEED_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary(), nullable=False),
+        pa.field("class", pa.string(), nullable=False),
+        *(CHANGES_SCHEMA.field(name) for name in ("reversed", "rekeyed", "attributes", "geometry", "geometry_change", "fields")),
+        ("digest", pa.binary(16)),
+        ("old_digest", pa.binary(16)),
+        ("partition", pa.string()),
+        ("old_partition", pa.string()),
+    ]
+)
 _LOGGED = [name for name in CHANGES_SCHEMA.names if name != "source_digest"]
 
 
@@ -61,7 +63,8 @@ class Changes:
         """How many keys each class and label has."""
         found = {each["values"]: each["counts"] for each in pc.value_counts(self.table.column("class")).to_pylist()}
         return {name: found.get(name, 0) for name in CLASSES} | {
-            name: pc.sum(self.table.column(name)).as_py() or 0 for name in ("reversed", "rekeyed")}
+            name: pc.sum(self.table.column(name)).as_py() or 0 for name in ("reversed", "rekeyed")
+        }
 
 
 def changes(dataset: Dataset, from_version: int | None = None, to_version: int | None = None, *, with_rows: bool = False) -> Changes:
@@ -81,8 +84,11 @@ def changes(dataset: Dataset, from_version: int | None = None, to_version: int |
     start = (target.parent or 0) if from_version is None else from_version
     if start > target.version:
         dataset.manifest(start)  # one that does not exist is told as such
-        raise UsageError(f"changes lead from an older version to a newer one, not from {start} to {target.version}", field="--from",
-                         hint=f"use --from {target.version} --to {start} and read the classes the other way round")
+        raise UsageError(
+            f"changes lead from an older version to a newer one, not from {start} to {target.version}",
+            field="--from",
+            hint=f"use --from {target.version} --to {start} and read the classes the other way round",
+        )
     steps, base = _steps(dataset, start, target)
     table = fold([read_log(dataset.store, step.changes) for step in reversed(steps)])
     version = Version(dataset.store, target)
@@ -129,8 +135,15 @@ def key_columns(version: Version, feed: Any, base: Manifest | None = None) -> An
     types = {each.name: each.type for each in reversed([*sides[0].schema, *sides[1].schema])}
     both = {name for name in sides[0].column_names if name in sides[1].column_names}
     types |= {name: pa.string() for name in both if sides[0].schema.field(name).type != sides[1].schema.field(name).type}
-    filled = [pa.table({name: side.column(name).cast(kind) if name in side.column_names else pa.nulls(side.num_rows, kind)
-                        for name, kind in types.items()}) for side in sides]
+    filled = [
+        pa.table(
+            {
+                name: side.column(name).cast(kind) if name in side.column_names else pa.nulls(side.num_rows, kind)
+                for name, kind in types.items()
+            }
+        )
+        for side in sides
+    ]
     back = np.empty(len(gone), np.int64)
     back[np.concatenate([np.flatnonzero(~gone), np.flatnonzero(gone)])] = np.arange(len(gone))
     return pa.concat_tables(filled).take(pa.array(back))
@@ -177,8 +190,10 @@ def read_log(store: Store, ref: ObjectRef) -> Any:
         except (OSError, KeyError, pa.ArrowInvalid) as fault:
             raise CorruptError(f"{ref.path} is altered: {fault}", field=ref.path, hint=HINT) from fault
     columns = {"partition": pa.string(), "old_partition": pa.string(), "digest": pa.binary(16), "old_digest": pa.binary(16)}
-    tables = [pa.table({name: part.column(name).cast(columns.get(name, FEED_SCHEMA.field(name).type)) for name in FEED_SCHEMA.names})
-              for part in parts]
+    tables = [
+        pa.table({name: part.column(name).cast(columns.get(name, FEED_SCHEMA.field(name).type)) for name in FEED_SCHEMA.names})
+        for part in parts
+    ]
     return pa.concat_tables(tables) if tables else FEED_SCHEMA.empty_table()
 
 
@@ -231,8 +246,11 @@ def rows_of(version: Version, feed: Any, partition: str) -> Any:
         order = pc.sort_indices(at)
         table, at = table.take(order), at.take(order)
     if not at.combine_chunks().equals(keys):
-        raise CorruptError(f"version {version.number} holds {len(at)} of {len(keys)} features that its change log puts there",
-                           field=version.manifest.changes.path, hint=HINT)
+        raise CorruptError(
+            f"version {version.number} holds {len(at)} of {len(keys)} features that its change log puts there",
+            field=version.manifest.changes.path,
+            hint=HINT,
+        )
     return table
 
 
@@ -295,20 +313,22 @@ def _fold(table: Any, step: npt.NDArray[np.int64]) -> Any:
     geometry = changed & (whether(flag["geometry"]) | returned)
     sizes = pc.if_else(pa.array(single), head.column("geometry_change"), pa.scalar(None, pa.float64()))
     fields = _union(table, order, starts, ends, changed & ~returned)
-    out = pa.table({
-        "key": head.column("key"),
-        "class": pa.array(np.array([*CLASSES, ""], dtype=object)[kind], pa.string()),
-        "reversed": pa.array(changed & whether(flag["reversed"] | (kinds != CHANGED), every=True) & ~returned),
-        "rekeyed": _rekeyed(kind, digest, old_digest),
-        "attributes": pa.array(changed & (whether(flag["attributes"]) | returned)),
-        "geometry": pa.array(geometry),
-        "geometry_change": pc.if_else(pa.array(geometry), sizes, pa.scalar(None, pa.float64())),
-        "fields": fields,
-        "digest": pc.if_else(pa.array(has_after), digest, pa.scalar(None, pa.binary(16))),
-        "old_digest": pc.if_else(pa.array(has_before), old_digest, pa.scalar(None, pa.binary(16))),
-        "partition": pc.if_else(pa.array(has_after), place, pa.scalar(None, pa.string())),
-        "old_partition": pc.if_else(pa.array(has_before), old_place, pa.scalar(None, pa.string())),
-    })
+    out = pa.table(
+        {
+            "key": head.column("key"),
+            "class": pa.array(np.array([*CLASSES, ""], dtype=object)[kind], pa.string()),
+            "reversed": pa.array(changed & whether(flag["reversed"] | (kinds != CHANGED), every=True) & ~returned),
+            "rekeyed": _rekeyed(kind, digest, old_digest),
+            "attributes": pa.array(changed & (whether(flag["attributes"]) | returned)),
+            "geometry": pa.array(geometry),
+            "geometry_change": pc.if_else(pa.array(geometry), sizes, pa.scalar(None, pa.float64())),
+            "fields": fields,
+            "digest": pc.if_else(pa.array(has_after), digest, pa.scalar(None, pa.binary(16))),
+            "old_digest": pc.if_else(pa.array(has_before), old_digest, pa.scalar(None, pa.binary(16))),
+            "partition": pc.if_else(pa.array(has_after), place, pa.scalar(None, pa.string())),
+            "old_partition": pc.if_else(pa.array(has_before), old_place, pa.scalar(None, pa.string())),
+        }
+    )
     return out.filter(pa.array(kind >= 0))
 
 
@@ -321,8 +341,10 @@ def _rekeyed(kind: npt.NDArray[np.int64], digest: Any, old_digest: Any) -> Any:
     """Added and removed keys that hold one content, unique on both sides."""
     new, old = _unique(digest.filter(pa.array(kind == ADDED))), _unique(old_digest.filter(pa.array(kind == REMOVED)))
     pairs = new.filter(pc.is_in(new, value_set=old))
-    return pc.or_(pc.and_(pa.array(kind == ADDED), pc.is_in(digest, value_set=pairs)),
-                  pc.and_(pa.array(kind == REMOVED), pc.is_in(old_digest, value_set=pairs)))
+    return pc.or_(
+        pc.and_(pa.array(kind == ADDED), pc.is_in(digest, value_set=pairs)),
+        pc.and_(pa.array(kind == REMOVED), pc.is_in(old_digest, value_set=pairs)),
+    )
 
 
 def _unique(digests: Any) -> Any:

@@ -36,12 +36,21 @@ from merestone.geometry import kernel
 
 Mask = npt.NDArray[np.bool_]
 _EXAMPLE = "write conditions such as  owner = 'Müller' and \"floor area\" >= 100 and closed is null"
-_TOKEN = re.compile(r"""\s*(?:
+_TOKEN = re.compile(
+    r"""\s*(?:
     (?P<text>'(?:[^']|'')*') | (?P<quoted>"(?:[^"]|"")+") | (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])) |
     (?P<operator><=|>=|<>|!=|=|<|>) | (?P<word>[^\W\d]\w*)
-)""", re.VERBOSE)
+)""",
+    re.VERBOSE,
+)
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "=": pc.equal, "!=": pc.not_equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
 }
 
 
@@ -154,8 +163,11 @@ def check(wanted: Filter, schema: Any, uncompared: Collection[str] = ()) -> None
     for each in wanted.where:
         _holds(each, nothing)
         if each.name in uncompared:
-            raise UsageError(f"{each.name} is volatile: its changes are no changes of a feature, so that no feed can be filtered by it",
-                             field="--where", hint="filter by a column that counts")
+            raise UsageError(
+                f"{each.name} is volatile: its changes are no changes of a feature, so that no feed can be filtered by it",
+                field="--where",
+                hint="filter by a column that counts",
+            )
 
 
 def filtered(change: Changes, wanted: Filter, geometry: str) -> Changes:
@@ -189,7 +201,9 @@ def filtered(change: Changes, wanted: Filter, geometry: str) -> Changes:
     columns["rekeyed"] = feed.rekeyed(columns["class"], columns["digest"], columns["old_digest"], told)
     out = pa.table({name: columns[name] for name in FEED_SCHEMA.names}).filter(pa.array(told)).cast(FEED_SCHEMA)
     return replace(
-        change, table=out, key=change.key.filter(pa.array(told)),
+        change,
+        table=out,
+        key=change.key.filter(pa.array(told)),
         before=None if change.before is None else change.before.filter(pa.array((there)[had])),
         after=None if change.after is None else change.after.filter(pa.array(here[has])),
     )
@@ -222,7 +236,9 @@ def _comparable(condition: Condition, column: Any) -> tuple[Any, Any]:
         return column, pa.scalar(value)
     if isinstance(value, (int, Decimal)):
         if pa.types.is_floating(kind):
-            return column, pa.scalar(float(Decimal(value)), kind)  # beyond every double it is an infinity, as an integer it would not convert
+            return column, pa.scalar(
+                float(Decimal(value)), kind
+            )  # beyond every double it is an infinity, as an integer it would not convert
         if pa.types.is_integer(kind) and isinstance(value, int) and -(2**63) <= value < 2**63:
             return column, pa.scalar(value, pa.int64())
         if pa.types.is_integer(kind) or pa.types.is_decimal(kind):

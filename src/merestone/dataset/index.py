@@ -57,8 +57,12 @@ def _codes(column: Any, partitions: Partitions) -> npt.NDArray[np.int32]:
 def _load(store: Store, ref: ObjectRef, base: int, partitions: Partitions) -> tuple[Known, npt.NDArray[np.bool_]]:
     """One file of the index in file order, and which of its rows are removals."""
     rows = ref.rows
-    known = Known(np.empty((rows, 2), np.uint64), np.empty((rows, 2), np.uint64), np.arange(base, base + rows, dtype=np.int32),
-                  np.empty(rows, np.int32))
+    known = Known(
+        np.empty((rows, 2), np.uint64),
+        np.empty((rows, 2), np.uint64),
+        np.arange(base, base + rows, dtype=np.int32),
+        np.empty(rows, np.int32),
+    )
     gone = np.zeros(rows, bool)
     is_log = ref.path.startswith("_changes/")
     columns = ["key", "source_digest", "partition", *(["class"] if is_log else [])]
@@ -85,8 +89,11 @@ def load(store: Store, index: IndexRef, partitions: Partitions) -> Known:
         return Known.nothing()
     known, gone = _load(store, files[0], 0, partitions)
     if gone.any():
-        raise CorruptError(f"{files[0].path} removes features of a dataset that had none", field=files[0].path,
-                           hint="run merestone verify DATASET to see what else is damaged")
+        raise CorruptError(
+            f"{files[0].path} removes features of a dataset that had none",
+            field=files[0].path,
+            hint="run merestone verify DATASET to see what else is damaged",
+        )
     _arrange(known, sort_by_hash(known.hash))
     base, logs = files[0].rows, []
     for ref in files[1:]:

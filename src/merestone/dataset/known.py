@@ -22,27 +22,31 @@ Halves = npt.NDArray[np.uint64]  # (n, 2): the two halves of 16 bytes, big-endia
 CHANGE_CLASSES = ("added", "changed", "removed", "moved", "suppressed", "reprocessed", "refreshed", "held")
 _DIGEST = pa.binary(16)
 _NAME = pa.dictionary(pa.int32(), pa.string())
-CHANGES_SCHEMA = pa.schema([
-    pa.field("key", pa.binary(), nullable=False),
-    pa.field("class", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-    pa.field("reversed", pa.bool_(), nullable=False),
-    pa.field("rekeyed", pa.bool_(), nullable=False),
-    pa.field("attributes", pa.bool_(), nullable=False),
-    pa.field("geometry", pa.bool_(), nullable=False),
-    ("geometry_change", pa.float64()),
-    ("fields", pa.list_(pa.string())),
-    ("digest", _DIGEST),
-    ("source_digest", _DIGEST),
-    ("old_digest", _DIGEST),
-    ("partition", _NAME),
-    ("old_partition", _NAME),
-])
-INDEX_SCHEMA = pa.schema([
-    pa.field("key", pa.binary(), nullable=False),
-    pa.field("digest", _DIGEST, nullable=False),
-    pa.field("source_digest", _DIGEST, nullable=False),
-    pa.field("partition", _NAME, nullable=False),
-])
+CHANGES_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary(), nullable=False),
+        pa.field("class", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("reversed", pa.bool_(), nullable=False),
+        pa.field("rekeyed", pa.bool_(), nullable=False),
+        pa.field("attributes", pa.bool_(), nullable=False),
+        pa.field("geometry", pa.bool_(), nullable=False),
+        ("geometry_change", pa.float64()),
+        ("fields", pa.list_(pa.string())),
+        ("digest", _DIGEST),
+        ("source_digest", _DIGEST),
+        ("old_digest", _DIGEST),
+        ("partition", _NAME),
+        ("old_partition", _NAME),
+    ]
+)
+INDEX_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary(), nullable=False),
+        pa.field("digest", _DIGEST, nullable=False),
+        pa.field("source_digest", _DIGEST, nullable=False),
+        pa.field("partition", _NAME, nullable=False),
+    ]
+)
 
 
 def halves(digests: Any) -> Halves:
@@ -129,12 +133,18 @@ class Sum:
 
     def add(self, keys: Halves, digests: Halves, sign: int = 1) -> None:
         """Add (or with sign -1 take away) rows given by key hash and digest, uint64 (n, 2) each."""
-        joined = np.concatenate([keys.astype(">u8").view(np.uint8).reshape(-1, 16), digests.astype(">u8").view(np.uint8).reshape(-1, 16)], axis=1)
+        joined = np.concatenate(
+            [keys.astype(">u8").view(np.uint8).reshape(-1, 16), digests.astype(">u8").view(np.uint8).reshape(-1, 16)], axis=1
+        )
         offsets = pa.py_buffer(np.arange(len(joined) + 1, dtype=np.int64) * 32)
         rows = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(joined), [None, offsets, pa.py_buffer(np.ascontiguousarray(joined))])
         mixed = halves(kernel.blake2b16(rows))
         # Sums of 32-bit limbs stay exact in uint64 for 2**32 rows.
-        limbs = [int((part >> np.uint64(shift) & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64)) for part in (mixed[:, 0], mixed[:, 1]) for shift in (32, 0)]
+        limbs = [
+            int((part >> np.uint64(shift) & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
+            for part in (mixed[:, 0], mixed[:, 1])
+            for shift in (32, 0)
+        ]
         total = (limbs[0] << 96) + (limbs[1] << 64) + (limbs[2] << 32) + limbs[3]
         self._value = (self._value + sign * total) % (1 << 128)
 

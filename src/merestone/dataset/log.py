@@ -1,6 +1,6 @@
 """What happened to a dataset: its versions one by one, and how it stands now.
 
-Not here: words on a screen (`report`), the changes themselves (`feed`).
+Not here: words on a screen (`render`), the changes themselves (`feed`).
 """
 
 from __future__ import annotations
@@ -59,8 +59,17 @@ class Status:
 
     def to_json(self) -> dict[str, Any]:
         """The object in `merestone status --json`."""
-        since = [{"run_id": each.run_id, "attempt": each.attempt, "status": each.status, "refused_by": each.refused_by,
-                  "started_utc": each.started_utc, "why": _why(each)} for each in self.since]
+        since = [
+            {
+                "run_id": each.run_id,
+                "attempt": each.attempt,
+                "status": each.status,
+                "refused_by": each.refused_by,
+                "started_utc": each.started_utc,
+                "why": _why(each),
+            }
+            for each in self.since
+        ]
         return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"since": since}
 
 
@@ -72,10 +81,19 @@ def log(dataset: Dataset) -> list[Entry]:
         CorruptError: the chain of versions is broken.
     """
     return [
-        Entry(manifest.version, manifest.parent, manifest.time_utc, manifest.run_id, manifest.contract_version, manifest.features,
-              manifest.counts, manifest.files_written, manifest.files_carried,
-              sum(ref.bytes for ref in objects(manifest) if added_by(manifest, ref)),
-              manifest.rollback["reason"] if manifest.rollback else None)
+        Entry(
+            manifest.version,
+            manifest.parent,
+            manifest.time_utc,
+            manifest.run_id,
+            manifest.contract_version,
+            manifest.features,
+            manifest.counts,
+            manifest.files_written,
+            manifest.files_carried,
+            sum(ref.bytes for ref in objects(manifest) if added_by(manifest, ref)),
+            manifest.rollback["reason"] if manifest.rollback else None,
+        )
         for manifest in dataset.manifests()
     ]
 
@@ -98,12 +116,26 @@ def status(dataset: Dataset) -> Status:
     records = read_records(dataset.store)
     good = [record for record in records if record.status in ("published", "unchanged")]
     fresh = max(good, key=lambda record: (record.ended_utc or "", record.started_utc), default=None)
-    since = tuple(record for record in records
-                  if record.status in ("refused", "failed", "abandoned") and (fresh is None or record.started_utc > fresh.started_utc))
+    since = tuple(
+        record
+        for record in records
+        if record.status in ("refused", "failed", "abandoned") and (fresh is None or record.started_utc > fresh.started_utc)
+    )
     counts = fresh.counts if fresh else {}
     delivered = counts.get("delivered", 0)
-    return Status(head.version, head.time_utc, head.features, head.contract_version, fresh.ended_utc if fresh else None, since,
-                  len(manifests), live_bytes, old_bytes, loose_bytes, counts.get("suppressed", 0) / delivered if delivered else 0.0)
+    return Status(
+        head.version,
+        head.time_utc,
+        head.features,
+        head.contract_version,
+        fresh.ended_utc if fresh else None,
+        since,
+        len(manifests),
+        live_bytes,
+        old_bytes,
+        loose_bytes,
+        counts.get("suppressed", 0) / delivered if delivered else 0.0,
+    )
 
 
 def _why(record: RunRecord) -> str:

@@ -50,16 +50,30 @@ class DataFile(ObjectRef):
     def to_json(self) -> dict[str, Any]:
         """The JSON object."""
         return {
-            "path": self.path, "rows": self.rows, "bytes": self.bytes, "sha256": self.sha256, "partition": self.partition,
-            "bbox": list(self.bbox) if self.bbox is not None else None, "version": self.version, "run_id": self.run_id,
+            "path": self.path,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "sha256": self.sha256,
+            "partition": self.partition,
+            "bbox": list(self.bbox) if self.bbox is not None else None,
+            "version": self.version,
+            "run_id": self.run_id,
         }
 
     @classmethod
     def from_json(cls, doc: dict[str, Any]) -> DataFile:
         """Read the JSON object back."""
         bbox = doc["bbox"]
-        return cls(doc["path"], doc["rows"], doc["bytes"], doc["sha256"], doc["partition"],
-                   tuple(bbox) if bbox is not None else None, doc["version"], doc["run_id"])
+        return cls(
+            doc["path"],
+            doc["rows"],
+            doc["bytes"],
+            doc["sha256"],
+            doc["partition"],
+            tuple(bbox) if bbox is not None else None,
+            doc["version"],
+            doc["run_id"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +99,11 @@ class IndexRef:
     def from_json(cls, doc: dict[str, Any]) -> IndexRef:
         """Read the JSON object back."""
         checkpoint = doc["checkpoint"]
-        return cls(ObjectRef.from_json(checkpoint) if checkpoint else None, doc["checkpoint_version"],
-                   tuple((each["version"], ObjectRef.from_json(each)) for each in doc["log"]))
+        return cls(
+            ObjectRef.from_json(checkpoint) if checkpoint else None,
+            doc["checkpoint_version"],
+            tuple((each["version"], ObjectRef.from_json(each)) for each in doc["log"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +150,35 @@ class Manifest:
     def to_json(self) -> dict[str, Any]:
         """The JSON object, keys in a fixed order."""
         return {
-            "format": self.format, "version": self.version, "parent": self.parent, "parent_sha256": self.parent_sha256,
-            "run_id": self.run_id, "attempt": self.attempt, "time_utc": self.time_utc, "name": self.name,
-            "contract_version": self.contract_version, "contract_sha256": self.contract_sha256, "contract": self.contract,
-            "key": self.key, "domain": self.domain, "processing": self.processing, "partitioning": self.partitioning,
-            "features": self.features, "counts": self.counts, "files": [each.to_json() for each in self.files],
-            "changes": self.changes.to_json(), "index": self.index.to_json(),
-            "findings": self.findings.to_json() if self.findings else None, "lineage": self.lineage, "delivery": self.delivery,
-            "set_digest": self.set_digest, "files_written": self.files_written, "files_carried": self.files_carried,
-            "rollback": self.rollback, "withdrawn": list(self.withdrawn), "tool": self.tool,
+            "format": self.format,
+            "version": self.version,
+            "parent": self.parent,
+            "parent_sha256": self.parent_sha256,
+            "run_id": self.run_id,
+            "attempt": self.attempt,
+            "time_utc": self.time_utc,
+            "name": self.name,
+            "contract_version": self.contract_version,
+            "contract_sha256": self.contract_sha256,
+            "contract": self.contract,
+            "key": self.key,
+            "domain": self.domain,
+            "processing": self.processing,
+            "partitioning": self.partitioning,
+            "features": self.features,
+            "counts": self.counts,
+            "files": [each.to_json() for each in self.files],
+            "changes": self.changes.to_json(),
+            "index": self.index.to_json(),
+            "findings": self.findings.to_json() if self.findings else None,
+            "lineage": self.lineage,
+            "delivery": self.delivery,
+            "set_digest": self.set_digest,
+            "files_written": self.files_written,
+            "files_carried": self.files_carried,
+            "rollback": self.rollback,
+            "withdrawn": list(self.withdrawn),
+            "tool": self.tool,
         }
 
     def to_bytes(self) -> bytes:
@@ -158,22 +195,48 @@ class Manifest:
         try:
             doc = json.loads(data)
             if doc["format"] != FORMAT:
-                raise CorruptError(f"{where} has format {doc['format']}, this version of Merestone reads format {FORMAT}",
-                                   field=where, hint="use the Merestone version that wrote it, or a newer one")
+                raise CorruptError(
+                    f"{where} has format {doc['format']}, this version of Merestone reads format {FORMAT}",
+                    field=where,
+                    hint="use the Merestone version that wrote it, or a newer one",
+                )
             return cls(
-                version=doc["version"], parent=doc["parent"], parent_sha256=doc["parent_sha256"], run_id=doc["run_id"],
-                attempt=doc["attempt"], time_utc=doc["time_utc"], name=doc["name"], contract_version=doc["contract_version"],
-                contract_sha256=doc["contract_sha256"], contract=doc["contract"], key=doc["key"], domain=doc["domain"],
-                processing=doc["processing"], partitioning=doc["partitioning"], features=doc["features"], counts=doc["counts"],
-                files=tuple(DataFile.from_json(each) for each in doc["files"]), changes=ObjectRef.from_json(doc["changes"]),
-                index=IndexRef.from_json(doc["index"]), findings=ObjectRef.from_json(doc["findings"]) if doc["findings"] else None,
-                lineage=doc["lineage"], delivery=doc["delivery"], set_digest=doc["set_digest"], files_written=doc["files_written"],
-                files_carried=doc["files_carried"], rollback=doc.get("rollback"), withdrawn=tuple(doc.get("withdrawn", ())),
-                tool=doc.get("tool", {}), format=doc["format"],
+                version=doc["version"],
+                parent=doc["parent"],
+                parent_sha256=doc["parent_sha256"],
+                run_id=doc["run_id"],
+                attempt=doc["attempt"],
+                time_utc=doc["time_utc"],
+                name=doc["name"],
+                contract_version=doc["contract_version"],
+                contract_sha256=doc["contract_sha256"],
+                contract=doc["contract"],
+                key=doc["key"],
+                domain=doc["domain"],
+                processing=doc["processing"],
+                partitioning=doc["partitioning"],
+                features=doc["features"],
+                counts=doc["counts"],
+                files=tuple(DataFile.from_json(each) for each in doc["files"]),
+                changes=ObjectRef.from_json(doc["changes"]),
+                index=IndexRef.from_json(doc["index"]),
+                findings=ObjectRef.from_json(doc["findings"]) if doc["findings"] else None,
+                lineage=doc["lineage"],
+                delivery=doc["delivery"],
+                set_digest=doc["set_digest"],
+                files_written=doc["files_written"],
+                files_carried=doc["files_carried"],
+                rollback=doc.get("rollback"),
+                withdrawn=tuple(doc.get("withdrawn", ())),
+                tool=doc.get("tool", {}),
+                format=doc["format"],
             )
         except (ValueError, KeyError, TypeError) as fault:
-            raise CorruptError(f"{where} is not a readable manifest: {fault!r}", field=where,
-                               hint="restore the file from a backup; `merestone verify` names every damaged file") from fault
+            raise CorruptError(
+                f"{where} is not a readable manifest: {fault!r}",
+                field=where,
+                hint="restore the file from a backup; `merestone verify` names every damaged file",
+            ) from fault
 
 
 def sha256(data: bytes) -> str:

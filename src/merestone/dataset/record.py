@@ -87,8 +87,11 @@ class RunRecord:
             get_args(Status).index(doc["status"])
             return cls(**{name: value for name, value in doc.items() if name in known})
         except (ValueError, KeyError, TypeError, AttributeError) as fault:
-            raise CorruptError(f"{where} is not a readable run record: {fault!r}", field=where,
-                               hint="restore it from a backup, or move it away: versions do not depend on it") from fault
+            raise CorruptError(
+                f"{where} is not a readable run record: {fault!r}",
+                field=where,
+                hint="restore it from a backup, or move it away: versions do not depend on it",
+            ) from fault
 
 
 def record_name(run_id: str, attempt: int) -> str:

@@ -50,8 +50,11 @@ class Dataset:
         """
         found = current(self.store)
         if found is None:
-            raise UsageError(f"{self.store.url} holds no published dataset", field=self.store.url,
-                             hint="check the path, or publish first: merestone publish FILE")
+            raise UsageError(
+                f"{self.store.url} holds no published dataset",
+                field=self.store.url,
+                hint="check the path, or publish first: merestone publish FILE",
+            )
         return found
 
     def manifests(self) -> Iterator[Manifest]:
@@ -75,8 +78,11 @@ class Dataset:
             seen.append(manifest.version)
             if version is not None and manifest.version < version:
                 break
-        raise UsageError(f"{self.store.url} has no version {version}", field=str(version),
-                         hint=f"the newest is {seen[0]}; `merestone log` lists them all")
+        raise UsageError(
+            f"{self.store.url} has no version {version}",
+            field=str(version),
+            hint=f"the newest is {seen[0]}; `merestone log` lists them all",
+        )
 
     def version(self, version: int | None = None) -> Version:
         """A version to read from, the current one by default. Raises UsageError where there is none of that number."""
@@ -91,7 +97,10 @@ class Dataset:
         return self.version(version).to_arrow(columns=columns, bbox=bbox)
 
     def to_geodataframe(
-        self, bbox: Box | None = None, version: int | None = None, columns: Sequence[str] | None = None,
+        self,
+        bbox: Box | None = None,
+        version: int | None = None,
+        columns: Sequence[str] | None = None,
     ) -> gpd.GeoDataFrame:
         """See `Version.to_geodataframe`."""
         return self.version(version).to_geodataframe(columns=columns, bbox=bbox)
@@ -179,7 +188,8 @@ class Version:
         nulls = [column.null_count > 0 for column in table.columns]
         parts = {
             field.name: table.column(n).to_pandas(types_mapper=exact.get if nulls[n] else None)
-            for n, field in enumerate(table.schema) if field.name != geometry
+            for n, field in enumerate(table.schema)
+            if field.name != geometry
         }
         frame = pd.DataFrame(parts, index=pd.RangeIndex(table.num_rows))
         shapes = from_wkb(table.column(geometry).to_numpy(zero_copy_only=False))
@@ -197,8 +207,11 @@ class Version:
             return schema
         for name in columns:
             if name not in schema.names:
-                raise UsageError(f"version {self.number} of {self.manifest.name} has no column {name!r}", field=name,
-                                 hint=f"it has {', '.join(schema.names)}")
+                raise UsageError(
+                    f"version {self.number} of {self.manifest.name} has no column {name!r}",
+                    field=name,
+                    hint=f"it has {', '.join(schema.names)}",
+                )
         metadata = schema.metadata if self.columns.geometry in columns else None
         return pa.schema([schema.field(name) for name in columns], metadata=metadata)
 
@@ -266,14 +279,18 @@ def _rows_meet(cover: Any, bbox: Box) -> Any:
     """Which rows' boxes meet, as a boolean array; rows without a box do not."""
     column = cover.combine_chunks()
     xmin, ymin, xmax, ymax = (column.field(side) for side in _SIDES)
-    meets = pc.and_kleene(pc.and_kleene(pc.less_equal(xmin, bbox[2]), pc.greater_equal(xmax, bbox[0])),
-                          pc.and_kleene(pc.less_equal(ymin, bbox[3]), pc.greater_equal(ymax, bbox[1])))
+    meets = pc.and_kleene(
+        pc.and_kleene(pc.less_equal(xmin, bbox[2]), pc.greater_equal(xmax, bbox[0])),
+        pc.and_kleene(pc.less_equal(ymin, bbox[3]), pc.greater_equal(ymax, bbox[1])),
+    )
     return pc.and_(pc.fill_null(meets, fill_value=False), column.is_valid())
 
 
 def _shape(table: Any, schema: Any) -> Any:
     """The columns of `schema`; one that the file is older than comes as typed nulls."""
     there = set(table.schema.names)
-    columns = [table.column(each.name).cast(each.type) if each.name in there else pa.chunked_array([pa.nulls(table.num_rows, each.type)])
-               for each in schema]
+    columns = [
+        table.column(each.name).cast(each.type) if each.name in there else pa.chunked_array([pa.nulls(table.num_rows, each.type)])
+        for each in schema
+    ]
     return pa.Table.from_arrays(columns, schema=schema)

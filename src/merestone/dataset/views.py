@@ -18,8 +18,15 @@ from merestone.dataset.version import Version
 
 _WILD = re.compile(r"([*?\[])")
 _SIMPLE = {
-    pa.string(): "VARCHAR", pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.bool_(): "BOOLEAN", pa.date32(): "DATE",
-    pa.time64("us"): "TIME", pa.timestamp("us", "UTC"): "TIMESTAMP WITH TIME ZONE", pa.timestamp("us"): "TIMESTAMP", pa.binary(): "BLOB",
+    pa.string(): "VARCHAR",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.date32(): "DATE",
+    pa.time64("us"): "TIME",
+    pa.timestamp("us", "UTC"): "TIMESTAMP WITH TIME ZONE",
+    pa.timestamp("us"): "TIMESTAMP",
+    pa.binary(): "BLOB",
 }
 
 
@@ -42,8 +49,10 @@ def duckdb_view(version: Version, name: str | None = None) -> str:
         return f"{head}SELECT {_columns(version, set())} WHERE false;\n"
     there = {each for file in version.one_of_each() for each in version.file_schema(file).names}
     files = ",\n         ".join(_literal(path) for path in file_paths(version))
-    return (f"{head}SELECT {_columns(version, there)}\nFROM read_parquet(\n"
-            f"        [{files}],\n        union_by_name = true, hive_partitioning = false);\n")
+    return (
+        f"{head}SELECT {_columns(version, there)}\nFROM read_parquet(\n"
+        f"        [{files}],\n        union_by_name = true, hive_partitioning = false);\n"
+    )
 
 
 def gdal_vrt(version: Version, name: str | None = None, adbc_driver: str | None = None) -> str:
@@ -58,10 +67,14 @@ def gdal_vrt(version: Version, name: str | None = None, adbc_driver: str | None 
     columns = version.columns
     layer = name or version.manifest.name
     lines = [
-        "<OGRVRTDataSource>", f"  <OGRVRTUnionLayer name={quoteattr(layer)}>",
+        "<OGRVRTDataSource>",
+        f"  <OGRVRTUnionLayer name={quoteattr(layer)}>",
         f"    <GeometryField name={quoteattr(columns.geometry)}>",
-        "      <GeometryType>wkbUnknown</GeometryType>", f"      <SRS>EPSG:{columns.epsg}</SRS>", "    </GeometryField>",
-        "    <FieldStrategy>Union</FieldStrategy>", f"    <FeatureCount>{version.manifest.features}</FeatureCount>",
+        "      <GeometryType>wkbUnknown</GeometryType>",
+        f"      <SRS>EPSG:{columns.epsg}</SRS>",
+        "    </GeometryField>",
+        "    <FieldStrategy>Union</FieldStrategy>",
+        f"    <FeatureCount>{version.manifest.features}</FeatureCount>",
     ]
     for n, (file, path) in enumerate(zip(version.manifest.files, file_paths(version), strict=True)):
         stem = file.path.rsplit("/", 1)[-1].removesuffix(".parquet")
@@ -75,8 +88,11 @@ def gdal_vrt(version: Version, name: str | None = None, adbc_driver: str | None 
             sql = f"SELECT {_columns(version, there)} FROM {source}"  # noqa: S608 - names and paths are quoted by `_quoted` and `_literal`
             options = {"ADBC_DRIVER": adbc_driver, "SQL": " ".join(sql.split())}
             lines.append(f"      <SrcDataSource>ADBC:{escape(path)}</SrcDataSource>")
-            lines.append("      <OpenOptions>" + "".join(f'<OOI key="{key}">{escape(value)}</OOI>' for key, value in options.items())
-                         + "</OpenOptions>")
+            lines.append(
+                "      <OpenOptions>"
+                + "".join(f'<OOI key="{key}">{escape(value)}</OOI>' for key, value in options.items())
+                + "</OpenOptions>"
+            )
         lines += [f"      <SrcLayer>{escape(stem)}</SrcLayer>", f"      <FeatureCount>{file.rows}</FeatureCount>"]
         lines.append("    </OGRVRTLayer>")
     return "\n".join([*lines, "  </OGRVRTUnionLayer>", "</OGRVRTDataSource>", ""])
@@ -86,7 +102,8 @@ def _columns(version: Version, there: set[str]) -> str:
     """The columns of a version as a select list; what is not there as typed nulls."""
     return ",\n       ".join(
         _quoted(each.name) if each.name in there else f"CAST(NULL AS {sql_type(each.type)}) AS {_quoted(each.name)}"
-        for each in version.columns.schema)
+        for each in version.columns.schema
+    )
 
 
 def _literal(path: str) -> str:

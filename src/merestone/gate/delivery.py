@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.contract.document import Contract, Field
+from merestone.contract.contract import Contract, Field
 from merestone.gate.findings import NAMED, listed
 from merestone.geometry.form import Scan
-from merestone.outcome import SAMPLES, Finding, Sample, Severity
+from merestone.results.finding import SAMPLES, Finding, Sample, Severity
 
 JUDGED_ORDINATES = 1_000
 """Precision is judged from this many ordinates up (spec/contract.md section 3)."""
@@ -44,7 +44,7 @@ class KeyGroups:
     def group(self, number: int) -> npt.NDArray[np.int64]:
         """The rows of one group."""
         end = self.starts[number + 1] if number + 1 < len(self.starts) else len(self.rows)
-        return self.rows[self.starts[number]:end]
+        return self.rows[self.starts[number] : end]
 
     def firsts(self, limit: int = SAMPLES) -> npt.NDArray[np.int64]:
         """One row of each of the first groups: the rows whose key texts a message needs."""
@@ -90,9 +90,17 @@ def null_keys(field: str, rows: npt.NDArray[np.int64], *, part: str | None = Non
     what = "null key" if part is None else f"null {part} in the key"
     if len(rows) > 1:
         what = "null keys" if part is None else f"nulls in {part}, a part of the key"
-    return Finding("schema", field, "key_null", "error", "a key in every row", f"{len(rows):,} {what} ({_rows(rows)} of the file)",
-                   len(rows), tuple(Sample(None, int(row)) for row in rows[:SAMPLES]),
-                   remedy="have the producer fill the key, or name another column as `key`")
+    return Finding(
+        "schema",
+        field,
+        "key_null",
+        "error",
+        "a key in every row",
+        f"{len(rows):,} {what} ({_rows(rows)} of the file)",
+        len(rows),
+        tuple(Sample(None, int(row)) for row in rows[:SAMPLES]),
+        remedy="have the producer fill the key, or name another column as `key`",
+    )
 
 
 def unfit_keys(field: str, rows: npt.NDArray[np.int64]) -> Finding | None:
@@ -100,10 +108,17 @@ def unfit_keys(field: str, rows: npt.NDArray[np.int64]) -> Finding | None:
     if not len(rows):
         return None
     what = "key" if len(rows) == 1 else "keys"
-    return Finding("schema", field, "key_type", "error", "a key of the agreed type in every row",
-                   f"{len(rows):,} {what} that cannot be read as such ({_rows(rows)} of the file)", len(rows),
-                   tuple(Sample(None, int(row)) for row in rows[:SAMPLES]),
-                   remedy="have the producer repair the keys; a key that is cut or rounded would be another feature's")
+    return Finding(
+        "schema",
+        field,
+        "key_type",
+        "error",
+        "a key of the agreed type in every row",
+        f"{len(rows):,} {what} that cannot be read as such ({_rows(rows)} of the file)",
+        len(rows),
+        tuple(Sample(None, int(row)) for row in rows[:SAMPLES]),
+        remedy="have the producer repair the keys; a key that is cut or rounded would be another feature's",
+    )
 
 
 def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Finding | None:
@@ -124,8 +139,17 @@ def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Findi
         if number < NAMED:
             times = "twice" if len(rows) == 2 else f"{len(rows):,} times"
             words.append(f"key {text} {times} ({_rows(rows)})")
-    return Finding("schema", field, "key_duplicate", "error", "a key only once", listed(words, len(groups)), len(groups.rows),
-                   tuple(samples), remedy="have the producer repair the keys, or name a column, or a list of columns, that is unique")
+    return Finding(
+        "schema",
+        field,
+        "key_duplicate",
+        "error",
+        "a key only once",
+        listed(words, len(groups)),
+        len(groups.rows),
+        tuple(samples),
+        remedy="have the producer repair the keys, or name a column, or a list of columns, that is unique",
+    )
 
 
 def repeated_values(field: str, groups: KeyGroups, shown: Mapping[int, tuple[str, ...]]) -> Finding:
@@ -141,8 +165,17 @@ def repeated_values(field: str, groups: KeyGroups, shown: Mapping[int, tuple[str
         rows = groups.group(number)
         words.append(f"{shown[first][1]} {'twice' if len(rows) == 2 else f'{len(rows):,} times'} ({_rows(rows)})")
     samples = [Sample(shown[row][0], row, observed=shown[row][1]) for row in groups.rows[:SAMPLES].tolist()]
-    return Finding("schema", field, "unique", "error", "every value only once", listed(words, len(groups)), len(groups.rows),
-                   tuple(samples), remedy=f"have the producer repair {field}, or give up the promise `unique` (a MAJOR version)")
+    return Finding(
+        "schema",
+        field,
+        "unique",
+        "error",
+        "every value only once",
+        listed(words, len(groups)),
+        len(groups.rows),
+        tuple(samples),
+        remedy=f"have the producer repair {field}, or give up the promise `unique` (a MAJOR version)",
+    )
 
 
 def _rows(rows: npt.NDArray[np.int64]) -> str:
@@ -192,7 +225,9 @@ class TwinKeys:
         groups = equal_groups(np.concatenate(hashes), suspects)
         if self._found:
             alone = np.setdiff1d(suspects, groups.rows)
-            groups = KeyGroups(np.concatenate([groups.rows, alone]), np.concatenate([groups.starts, len(groups.rows) + np.arange(len(alone))]))
+            groups = KeyGroups(
+                np.concatenate([groups.rows, alone]), np.concatenate([groups.starts, len(groups.rows) + np.arange(len(alone))])
+            )
         if len(groups.rows) <= limit:
             return groups.rows
         keep = np.searchsorted(groups.starts, limit, side="right") - 1
@@ -231,10 +266,18 @@ def twin_keys(field: str, texts: Sequence[str], rows: Sequence[int | None]) -> F
         return None
     words = [" / ".join(f"'{text}'" for text in group) for group in twins]
     samples = [Sample(text, row) for group in twins for text, row in group.items()][:SAMPLES]
-    return Finding("schema", field, "key_twin", "warning", "keys that differ in more than blanks or case",
-                   listed(words[:NAMED], len(words)), sum(map(len, twins)), tuple(samples),
-                   remedy="keys are compared exactly, so each of these is a feature of its own; if they mean one object, have it delivered "
-                          "under one key")
+    return Finding(
+        "schema",
+        field,
+        "key_twin",
+        "warning",
+        "keys that differ in more than blanks or case",
+        listed(words[:NAMED], len(words)),
+        sum(map(len, twins)),
+        tuple(samples),
+        remedy="keys are compared exactly, so each of these is a feature of its own; if they mean one object, have it delivered "
+        "under one key",
+    )
 
 
 def _folded(texts: Any) -> Any:
@@ -256,8 +299,8 @@ def text_hash(texts: Any) -> npt.NDArray[np.uint64]:
     if len(raw) == 0:
         return np.empty(0, dtype=np.uint64)
     _, offsets, values = raw.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int32)[raw.offset: raw.offset + len(raw) + 1].astype(np.int64)
-    data = np.empty(0, dtype=np.uint8) if values is None else np.frombuffer(values, dtype=np.uint8)[ends[0]:ends[-1]]
+    ends = np.frombuffer(offsets, dtype=np.int32)[raw.offset : raw.offset + len(raw) + 1].astype(np.int64)
+    data = np.empty(0, dtype=np.uint8) if values is None else np.frombuffer(values, dtype=np.uint8)[ends[0] : ends[-1]]
     ends -= ends[0]
     place = np.arange(len(data)) - np.repeat(ends[:-1], np.diff(ends))
     terms = (data.astype(np.uint64) + np.uint64(1)) * _mixed(place.astype(np.uint64))
@@ -279,8 +322,16 @@ def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 def empty_delivery(path: str, layer: str | None, previous_features: int) -> Finding:
     """A delivery without a row. Over a filled dataset it always stops (spec/change.md section 5); the caller decides for a first one."""
     where = path if layer is None else f"{path}, layer {layer}"
-    return Finding("schema", "", "empty", "error", "at least one row", f"{where} has no rows; published are {previous_features:,}", 0,
-                   remedy="look whether the export failed; a dataset is not emptied by an empty file")
+    return Finding(
+        "schema",
+        "",
+        "empty",
+        "error",
+        "at least one row",
+        f"{where} has no rows; published are {previous_features:,}",
+        0,
+        remedy="look whether the export failed; a dataset is not emptied by an empty file",
+    )
 
 
 def other_crs(agreed: str, delivered: str, way: str, severity: Severity) -> Finding:
@@ -292,10 +343,21 @@ def other_crs(agreed: str, delivered: str, way: str, severity: Severity) -> Find
         way: the operation between them, and its accuracy.
         severity: error where nobody has said that it may be transformed.
     """
-    remedy = (f"have the producer deliver {agreed}; a publication file, checked or published, transforms it" if severity == "error" else
-              f"nothing, if it is meant: it is transformed by {way}; this is said once, and again when the delivered CRS changes")
-    return Finding("crs", "crs", "crs_mismatch", severity, f"{agreed} is agreed", f"{delivered} is delivered: sound coordinates in another CRS", 1,
-                   remedy=remedy)
+    remedy = (
+        f"have the producer deliver {agreed}; a publication file, checked or published, transforms it"
+        if severity == "error"
+        else f"nothing, if it is meant: it is transformed by {way}; this is said once, and again when the delivered CRS changes"
+    )
+    return Finding(
+        "crs",
+        "crs",
+        "crs_mismatch",
+        severity,
+        f"{agreed} is agreed",
+        f"{delivered} is delivered: sound coordinates in another CRS",
+        1,
+        remedy=remedy,
+    )
 
 
 def too_many(contract: Contract, rows: int) -> Finding | None:
@@ -303,8 +365,16 @@ def too_many(contract: Contract, rows: int) -> Finding | None:
     most = (contract.addition("negative") or {}).get("max_features")
     if most is None or rows <= most:
         return None
-    return Finding("schema", "negative.max_features", "max_features", "error", f"at most {most:,} features", f"{rows:,} rows", rows,
-                   remedy="look whether the export took in too much, or agree on more `negative.max_features` (a MAJOR version)")
+    return Finding(
+        "schema",
+        "negative.max_features",
+        "max_features",
+        "error",
+        f"at most {most:,} features",
+        f"{rows:,} rows",
+        rows,
+        remedy="look whether the export took in too much, or agree on more `negative.max_features` (a MAJOR version)",
+    )
 
 
 @dataclass(slots=True)
@@ -338,15 +408,33 @@ class DimensionTally:
         found = []
         if more := max(self._more_z, self._more_m):
             words = " and ".join(word for word, count in (("Z", self._more_z), ("M", self._more_m)) if count)
-            found.append(Finding(
-                "geometry", name, "z_dropped", "warning", f"{promised} positions", f"{words} in {more:,} rows, left out", more,
-                remedy=f"nothing, if {promised} is what consumers need; else promise `geometry: {{dimensions: xyz}}` (a MAJOR change)"))
+            found.append(
+                Finding(
+                    "geometry",
+                    name,
+                    "z_dropped",
+                    "warning",
+                    f"{promised} positions",
+                    f"{words} in {more:,} rows, left out",
+                    more,
+                    remedy=f"nothing, if {promised} is what consumers need; else promise `geometry: {{dimensions: xyz}}` (a MAJOR change)",
+                )
+            )
         if self._short:
             words = " or ".join(word.upper() for word in promised[2:])
-            found.append(Finding(
-                "geometry", name, "z_missing", "warning", f"{promised} positions", f"no {words} in {self._short:,} rows, stored as they came",
-                self._short, tuple(Sample(None, row) for row in self._first),
-                remedy=f"have the producer deliver {words.replace(' or ', ' and ')}, or promise `geometry: {{dimensions: xy}}` (a MAJOR change)"))
+            found.append(
+                Finding(
+                    "geometry",
+                    name,
+                    "z_missing",
+                    "warning",
+                    f"{promised} positions",
+                    f"no {words} in {self._short:,} rows, stored as they came",
+                    self._short,
+                    tuple(Sample(None, row) for row in self._first),
+                    remedy=f"have the producer deliver {words.replace(' or ', ' and ')}, or promise `geometry: {{dimensions: xy}}` (a MAJOR change)",
+                )
+            )
         return found
 
 
@@ -362,9 +450,17 @@ def edges(contract: Contract, delivered: str, *, previous: str | None = None) ->
     if delivered == promised:
         return None
     change = f"; edges {previous} to {delivered}" if previous is not None and previous != delivered else ""
-    return Finding("geometry", contract.geometry_name, "edges", "error", f"{promised} edges", f"{delivered} edges{change}", 1,
-                   remedy=f"have the producer deliver {promised} edges (lines over long distances need intermediate points), or promise "
-                          f"`geometry: {{edges: {delivered}}}` in the contract")
+    return Finding(
+        "geometry",
+        contract.geometry_name,
+        "edges",
+        "error",
+        f"{promised} edges",
+        f"{delivered} edges{change}",
+        1,
+        remedy=f"have the producer deliver {promised} edges (lines over long distances need intermediate points), or promise "
+        f"`geometry: {{edges: {delivered}}}` in the contract",
+    )
 
 
 def freshness(contract: Contract, now: datetime, *, newest: date | datetime | None, delivered_at: datetime | None = None) -> Finding | None:
@@ -385,15 +481,30 @@ def freshness(contract: Contract, now: datetime, *, newest: date | datetime | No
     if moment is None:
         if not measured:
             return None
-        return Finding("service", field_name, "freshness", "error", promised, "no row holds a time", 1,
-                       remedy=f"have the producer fill {field_name}, or name another field in `freshness_from`")
+        return Finding(
+            "service",
+            field_name,
+            "freshness",
+            "error",
+            promised,
+            "no row holds a time",
+            1,
+            remedy=f"have the producer fill {field_name}, or name another field in `freshness_from`",
+        )
     minutes = (now - moment).total_seconds() / 60
     if minutes <= contract.freshness_sla_minutes:
         return None
     label = "" if measured else " (delivery time, not measured on the data)"
-    return Finding("service", field_name, "freshness", "error" if measured else "warning", promised,
-                   f"{minutes:,.0f} minutes old: {moment.isoformat()}{label}", 1,
-                   remedy="have the producer deliver newer data, or agree on another `freshness_sla_minutes`")
+    return Finding(
+        "service",
+        field_name,
+        "freshness",
+        "error" if measured else "warning",
+        promised,
+        f"{minutes:,.0f} minutes old: {moment.isoformat()}{label}",
+        1,
+        remedy="have the producer deliver newer data, or agree on another `freshness_sla_minutes`",
+    )
 
 
 def _instant(value: date | datetime | None, field: Field | None) -> datetime | None:
@@ -446,7 +557,22 @@ def precision(contract: Contract, histogram: npt.NDArray[np.int64], field: Field
         return None
     observed = f"99 % of {ordinates:,} ordinates have {measured} decimals or fewer"
     if ordinates < JUDGED_ORDINATES:
-        return Finding("geometry", name, "precision", "warning", f"{promised} decimals",
-                       f"undecided: {observed}, judged from {JUDGED_ORDINATES:,} ordinates up", ordinates)
-    return Finding("geometry", name, "precision", "error", f"{promised} decimals", observed, ordinates,
-                   remedy=f"have the producer export full coordinates, or promise `coordinate_precision: {measured}` in the contract")
+        return Finding(
+            "geometry",
+            name,
+            "precision",
+            "warning",
+            f"{promised} decimals",
+            f"undecided: {observed}, judged from {JUDGED_ORDINATES:,} ordinates up",
+            ordinates,
+        )
+    return Finding(
+        "geometry",
+        name,
+        "precision",
+        "error",
+        f"{promised} decimals",
+        observed,
+        ordinates,
+        remedy=f"have the producer export full coordinates, or promise `coordinate_precision: {measured}` in the contract",
+    )

@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
-from merestone.contract.document import Contract, Field
+from merestone.contract.contract import Contract, Field
 from merestone.errors import UsageError
 from merestone.gate.findings import reasons, rejected
 from merestone.geometry import kernel
 from merestone.geometry.form import INFINITE, NAN_XY, NAN_Z, NULL_KIND, SHORT_LINE, SHORT_RING, UNCLOSED_RING, UNREADABLE, Scan
-from merestone.outcome import PASS, REJECT, WARN, RowFaults, Severity, Steps, Surface
+from merestone.results.finding import PASS, REJECT, WARN, RowFaults, Severity, Steps, Surface
 
 DEGREES = (-180.0, -90.0, 180.0, 90.0)
 """What longitude and latitude can be in a geographic CRS in degrees; x before y."""
@@ -36,9 +36,18 @@ _NO_NUMBERS = (-9999.0, -99999.0, -999999.0, -999.0, -32768.0, -2147483648.0, -3
 _PLAIN_PATTERN = re.compile(r"(?:[^\\()]|\\[^\w\s]|\((?!\?)|\))*")
 
 
-def check_rows(batch: Any, contract: Contract, *, delivered: Scan, stored: Scan, canonical: Any,
-               limits: tuple[float, float, float, float] | None = None,
-               skip: npt.NDArray[np.bool_] | None = None, miscast: Sequence[RowFaults] = (), absent: Collection[str] = ()) -> list[RowFaults]:
+def check_rows(
+    batch: Any,
+    contract: Contract,
+    *,
+    delivered: Scan,
+    stored: Scan,
+    canonical: Any,
+    limits: tuple[float, float, float, float] | None = None,
+    skip: npt.NDArray[np.bool_] | None = None,
+    miscast: Sequence[RowFaults] = (),
+    absent: Collection[str] = (),
+) -> list[RowFaults]:
     """Every rule that one row decides, over the candidates of a batch; all faults of a row at once.
 
     Args:
@@ -56,14 +65,24 @@ def check_rows(batch: Any, contract: Contract, *, delivered: Scan, stored: Scan,
         Faults with positions in the batch; empty where all is well.
     """
     usable = np.ones(len(canonical), dtype=np.bool_) if skip is None else ~skip
-    faults = [*nulls(batch, contract, miscast, absent), *substitutes(batch, contract), *code_lists(batch, contract), *patterns(batch, contract),
-              *presence(contract, delivered)]
+    faults = [
+        *nulls(batch, contract, miscast, absent),
+        *substitutes(batch, contract),
+        *code_lists(batch, contract),
+        *patterns(batch, contract),
+        *presence(contract, delivered),
+    ]
     bad_numbers = ordinates(contract, delivered, stored, limits, usable)
     for each in bad_numbers:
         if each.severity == "error":
             usable[each.rows] = False
-    return [*faults, *bad_numbers, *outside(contract, stored, usable), *wide(contract, stored, canonical, limits, usable),
-            *validity(contract, delivered, stored, canonical, usable)]
+    return [
+        *faults,
+        *bad_numbers,
+        *outside(contract, stored, usable),
+        *wide(contract, stored, canonical, limits, usable),
+        *validity(contract, delivered, stored, canonical, usable),
+    ]
 
 
 def steps(faults: Iterable[RowFaults], length: int, *, crs: str) -> Steps:
@@ -96,8 +115,17 @@ def nulls(batch: Any, contract: Contract, miscast: Sequence[RowFaults] = (), abs
         missing = _where(column.is_null()) if column.null_count else np.empty(0, dtype=np.int64)
         rows = np.setdiff1d(missing, np.concatenate([missing[:0], *(each.rows for each in miscast if each.field == field.name)]))
         if len(rows):
-            found.append(_fault("schema", field.name, "null", "null not allowed", rows, pa.repeat(pa.scalar("null"), len(rows)),
-                                f"have the producer fill {field.name}, or promise `nullable: true` (a MAJOR change: consumers meet nulls)"))
+            found.append(
+                _fault(
+                    "schema",
+                    field.name,
+                    "null",
+                    "null not allowed",
+                    rows,
+                    pa.repeat(pa.scalar("null"), len(rows)),
+                    f"have the producer fill {field.name}, or promise `nullable: true` (a MAJOR change: consumers meet nulls)",
+                )
+            )
     return found
 
 
@@ -120,8 +148,17 @@ def substitutes(batch: Any, contract: Contract) -> list[RowFaults]:
         if len(rows):
             shown = column.take(pa.array(rows, pa.int64())).cast(pa.string())
             observed = pc.binary_join_element_wise("'", shown, "'", "") if field.type.kind == "string" else shown
-            found.append(_fault("semantics", field.name, "null_convention", f"null where it means {meaning.null_means!r}", rows, observed,
-                                f"have the producer deliver null, or add the value to semantics.{field.name}.enum if it means something else"))
+            found.append(
+                _fault(
+                    "semantics",
+                    field.name,
+                    "null_convention",
+                    f"null where it means {meaning.null_means!r}",
+                    rows,
+                    observed,
+                    f"have the producer deliver null, or add the value to semantics.{field.name}.enum if it means something else",
+                )
+            )
     return found
 
 
@@ -147,9 +184,18 @@ def code_lists(batch: Any, contract: Contract) -> list[RowFaults]:
             rows, first = np.unique(pc.list_parent_indices(column).to_numpy(zero_copy_only=False)[rows], return_index=True)
             observed = observed.take(pa.array(first, pa.int64()))
         if len(rows):
-            found.append(_fault("semantics", field.name, "enum", _one_of(meaning.enum), rows, observed,
-                                f"have the producer deliver one of the agreed values, or add the value to semantics.{field.name}.enum "
-                                "(a MAJOR change: consumers meet values they do not know)"))
+            found.append(
+                _fault(
+                    "semantics",
+                    field.name,
+                    "enum",
+                    _one_of(meaning.enum),
+                    rows,
+                    observed,
+                    f"have the producer deliver one of the agreed values, or add the value to semantics.{field.name}.enum "
+                    "(a MAJOR change: consumers meet values they do not know)",
+                )
+            )
     return found
 
 
@@ -162,9 +208,17 @@ def patterns(batch: Any, contract: Contract) -> list[RowFaults]:
         column = _one_chunk(batch.column(field.name))
         rows = _where(pc.and_(pc.is_valid(column), pc.invert(_matches(column, field))))
         if len(rows):
-            found.append(_fault("schema", field.name, "pattern", f"text that matches {field.pattern}", rows,
-                                pc.binary_join_element_wise("'", column.take(pa.array(rows, pa.int64())), "'", ""),
-                                f"have the producer deliver {field.name} in the agreed form (spreadsheets often lose leading zeros)"))
+            found.append(
+                _fault(
+                    "schema",
+                    field.name,
+                    "pattern",
+                    f"text that matches {field.pattern}",
+                    rows,
+                    pc.binary_join_element_wise("'", column.take(pa.array(rows, pa.int64())), "'", ""),
+                    f"have the producer deliver {field.name} in the agreed form (spreadsheets often lose leading zeros)",
+                )
+            )
     return found
 
 
@@ -179,8 +233,11 @@ def _matches(column: Any, field: Field) -> Any:
     try:
         rule = re.compile(pattern)
     except re.error as fault:
-        raise UsageError(f"the pattern of {field.name} is no regular expression: {fault}", field=f"schema_fields.{field.name}.pattern",
-                         hint="correct the contract; `merestone contract lint` shows the place") from fault
+        raise UsageError(
+            f"the pattern of {field.name} is no regular expression: {fault}",
+            field=f"schema_fields.{field.name}.pattern",
+            hint="correct the contract; `merestone contract lint` shows the place",
+        ) from fault
     coded = column.dictionary_encode()
     verdicts = [text is not None and rule.fullmatch(text) is not None for text in coded.dictionary.to_pylist()]
     return pa.array(verdicts, pa.bool_()).take(coded.indices)
@@ -192,8 +249,11 @@ def _allowed(field: Field, enum: tuple[Any, ...], kind: Any) -> Any:
     try:
         return pa.array(texts, pa.string()).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:
-        raise UsageError(f"the code list of {field.name} does not fit its type {field.type}: {fault}", field=f"semantics.{field.name}.enum",
-                         hint="write the values in the field's type; `merestone contract lint` shows the place") from fault
+        raise UsageError(
+            f"the code list of {field.name} does not fit its type {field.type}: {fault}",
+            field=f"semantics.{field.name}.enum",
+            hint="write the values in the field's type; `merestone contract lint` shows the place",
+        ) from fault
 
 
 def _one_of(enum: tuple[Any, ...]) -> str:
@@ -211,19 +271,37 @@ def presence(contract: Contract, delivered: Scan) -> list[RowFaults]:
     if not contract.geometry.nullable:
         rows = np.flatnonzero(delivered.kind == NULL_KIND)
         if len(rows):
-            found.append(_fault("geometry", name, "null_geometry", "a geometry in every row", rows, pa.repeat(pa.scalar("null"), len(rows)),
-                                "have the producer deliver the geometry, or promise `geometry: {nullable: true}`"))
+            found.append(
+                _fault(
+                    "geometry",
+                    name,
+                    "null_geometry",
+                    "a geometry in every row",
+                    rows,
+                    pa.repeat(pa.scalar("null"), len(rows)),
+                    "have the producer deliver the geometry, or promise `geometry: {nullable: true}`",
+                )
+            )
     if not contract.geometry.empty:
         rows = np.flatnonzero(delivered.empty)
         if len(rows):
-            found.append(_fault("geometry", name, "empty_geometry", "a geometry that is not empty", rows,
-                                pa.repeat(pa.scalar("empty"), len(rows)),
-                                "have the producer deliver the geometry, or promise `geometry: {empty: true}`"))
+            found.append(
+                _fault(
+                    "geometry",
+                    name,
+                    "empty_geometry",
+                    "a geometry that is not empty",
+                    rows,
+                    pa.repeat(pa.scalar("empty"), len(rows)),
+                    "have the producer deliver the geometry, or promise `geometry: {empty: true}`",
+                )
+            )
     return found
 
 
-def ordinates(contract: Contract, delivered: Scan, stored: Scan, limits: tuple[float, float, float, float] | None,
-              usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
+def ordinates(
+    contract: Contract, delivered: Scan, stored: Scan, limits: tuple[float, float, float, float] | None, usable: npt.NDArray[np.bool_]
+) -> list[RowFaults]:
     """Coordinates are numbers in a CRS: NaN and infinity are no positions, and 182 is no longitude.
 
     The numbers are judged as delivered (a transform must not hide them), the range as stored.
@@ -235,8 +313,17 @@ def ordinates(contract: Contract, delivered: Scan, stored: Scan, limits: tuple[f
         rows = np.flatnonzero(finite & (flags & flag > 0))
         finite[rows] = False
         if len(rows):
-            found.append(_fault("geometry", name, "ordinate", "numbers as coordinates", rows, pa.repeat(pa.scalar(words), len(rows)),
-                                "look for a transform that failed where the export was made"))
+            found.append(
+                _fault(
+                    "geometry",
+                    name,
+                    "ordinate",
+                    "numbers as coordinates",
+                    rows,
+                    pa.repeat(pa.scalar(words), len(rows)),
+                    "look for a transform that failed where the export was made",
+                )
+            )
     if limits is None:
         return found
     inside = usable & finite
@@ -247,9 +334,17 @@ def ordinates(contract: Contract, delivered: Scan, stored: Scan, limits: tuple[f
         inside[rows] = False
         if len(rows):
             seen = pa.array(np.where(most[rows] > high, most[rows], least[rows])).cast(pa.string())
-            found.append(_fault("geometry", name, "ordinate", f"{word} within {low:g}..{high:g}", rows,
-                                pc.binary_join_element_wise(f"{word} ", seen, f" outside {low:g}..{high:g}", ""),
-                                "look whether the axes are swapped; a geometry across the antimeridian is cut there (RFC 7946 3.1.9)"))
+            found.append(
+                _fault(
+                    "geometry",
+                    name,
+                    "ordinate",
+                    f"{word} within {low:g}..{high:g}",
+                    rows,
+                    pc.binary_join_element_wise(f"{word} ", seen, f" outside {low:g}..{high:g}", ""),
+                    "look whether the axes are swapped; a geometry across the antimeridian is cut there (RFC 7946 3.1.9)",
+                )
+            )
     return found
 
 
@@ -264,13 +359,22 @@ def outside(contract: Contract, stored: Scan, usable: npt.NDArray[np.bool_]) -> 
     if not len(rows):
         return []
     boxes = [" ".join(f"{each:.10g}" for each in box) for box in stored.bounds[rows].tolist()]
-    return [_fault("geometry", contract.geometry_name, "extent", f"positions within {' '.join(f'{each:.10g}' for each in contract.extent)}", rows,
-                   pa.array([f"reaches out: {box}" for box in boxes], pa.string()),
-                   "look whether these rows belong to the product, or agree on a larger `extent`")]
+    return [
+        _fault(
+            "geometry",
+            contract.geometry_name,
+            "extent",
+            f"positions within {' '.join(f'{each:.10g}' for each in contract.extent)}",
+            rows,
+            pa.array([f"reaches out: {box}" for box in boxes], pa.string()),
+            "look whether these rows belong to the product, or agree on a larger `extent`",
+        )
+    ]
 
 
-def wide(contract: Contract, stored: Scan, canonical: Any, limits: tuple[float, float, float, float] | None,
-         usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
+def wide(
+    contract: Contract, stored: Scan, canonical: Any, limits: tuple[float, float, float, float] | None, usable: npt.NDArray[np.bool_]
+) -> list[RowFaults]:
     """A part that is wider than half the globe usually crosses the antimeridian uncut (RFC 7946 section 3.1.9).
 
     A warning; an error where `negative.antimeridian` promises that such parts are cut or do not occur; nothing where it says `crossing`.
@@ -288,10 +392,18 @@ def wide(contract: Contract, stored: Scan, canonical: Any, limits: tuple[float, 
     rows = rows[np.unique(owner[boxes[:, 2] - boxes[:, 0] > half])]
     if not len(rows):
         return []
-    return [_fault("geometry", contract.geometry_name, "antimeridian", f"parts at most {half:g} degrees wide", rows,
-                   pa.repeat(pa.scalar(f"wider than {half:g} degrees"), len(rows)),
-                   "if it crosses the antimeridian, have the producer cut it there (RFC 7946 3.1.9)",
-                   severity="warning" if promised is None else "error")]
+    return [
+        _fault(
+            "geometry",
+            contract.geometry_name,
+            "antimeridian",
+            f"parts at most {half:g} degrees wide",
+            rows,
+            pa.repeat(pa.scalar(f"wider than {half:g} degrees"), len(rows)),
+            "if it crosses the antimeridian, have the producer cut it there (RFC 7946 3.1.9)",
+            severity="warning" if promised is None else "error",
+        )
+    ]
 
 
 def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
@@ -302,8 +414,12 @@ def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, 
     name, found = contract.geometry_name, []
     flags = np.asarray(delivered.flags)
     sound = usable.copy()
-    for flag, words in ((UNREADABLE, "not readable as WKB"), (UNCLOSED_RING, "a ring is not closed"),
-                        (SHORT_RING, "a ring of fewer than four points"), (SHORT_LINE, "a line of one point")):
+    for flag, words in (
+        (UNREADABLE, "not readable as WKB"),
+        (UNCLOSED_RING, "a ring is not closed"),
+        (SHORT_RING, "a ring of fewer than four points"),
+        (SHORT_LINE, "a line of one point"),
+    ):
         rows = np.flatnonzero(sound & (flags & flag > 0))
         sound[rows] = False
         if len(rows):
@@ -320,8 +436,15 @@ def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, 
 
 
 def _invalid(name: str, rows: npt.NDArray[np.intp], observed: Any) -> RowFaults:
-    return _fault("geometry", name, "validity", "a valid geometry", rows, observed,
-                  "have the producer repair the geometry at the place named; it is never repaired here without a word")
+    return _fault(
+        "geometry",
+        name,
+        "validity",
+        "a valid geometry",
+        rows,
+        observed,
+        "have the producer repair the geometry at the place named; it is never repaired here without a word",
+    )
 
 
 def _reason(text: str | None) -> str:
@@ -349,6 +472,14 @@ def _one_chunk(column: Any) -> Any:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _fault(surface: Surface, field: str, rule: str, expected: str, rows: npt.NDArray[np.intp], observed: Any, remedy: str,
-           severity: Severity = "error") -> RowFaults:
+def _fault(
+    surface: Surface,
+    field: str,
+    rule: str,
+    expected: str,
+    rows: npt.NDArray[np.intp],
+    observed: Any,
+    remedy: str,
+    severity: Severity = "error",
+) -> RowFaults:
     return RowFaults(surface, field, rule, severity, expected, rows.astype(np.int64), observed, remedy)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.outcome import SAMPLES, Finding, RowFaults, Sample, Severity, Surface
+from merestone.results.finding import SAMPLES, Finding, RowFaults, Sample, Severity, Surface
 
 NAMED = 5
 """How many values or features a sentence names; the samples carry more."""
@@ -22,16 +22,39 @@ _DISTINCT = 1_000
 """How many different values are told apart per rule; beyond it only their number of rows is kept."""
 _WHOLE = frozenset({"extent"})
 """Rules that rows break and that refuse the delivery as a whole (spec/contract.md section 3)."""
-_BY_FEATURE = frozenset({
-    "null_geometry", "empty_geometry", "geometry_type", "validity", "ordinate", "collapse", "z_dropped", "no_transform", "extent",
-    "antimeridian", "axis_order", "units", "unit",
-})
+_BY_FEATURE = frozenset(
+    {
+        "null_geometry",
+        "empty_geometry",
+        "geometry_type",
+        "validity",
+        "ordinate",
+        "collapse",
+        "z_dropped",
+        "no_transform",
+        "extent",
+        "antimeridian",
+        "axis_order",
+        "units",
+        "unit",
+    }
+)
 """Rules whose `observed` says something of the feature ("i2 NaN"); the others show a value of a column ("mixed_use (row b)")."""
 
-FINDINGS_SCHEMA = pa.schema([
-    ("feature_id", pa.string()), ("key", pa.binary()), ("row", pa.int64()), ("surface", pa.string()), ("field", pa.string()),
-    ("rule", pa.string()), ("severity", pa.string()), ("expected", pa.string()), ("observed", pa.string()), ("held", pa.bool_()),
-])
+FINDINGS_SCHEMA = pa.schema(
+    [
+        ("feature_id", pa.string()),
+        ("key", pa.binary()),
+        ("row", pa.int64()),
+        ("surface", pa.string()),
+        ("field", pa.string()),
+        ("rule", pa.string()),
+        ("severity", pa.string()),
+        ("expected", pa.string()),
+        ("observed", pa.string()),
+        ("held", pa.bool_()),
+    ]
+)
 """The columns of `_findings/` (docs/spec): one line per row and rule."""
 
 
@@ -55,8 +78,9 @@ class FindingTally:
     def __bool__(self) -> bool:
         return bool(self._families)
 
-    def add(self, faults: Iterable[RowFaults], *, rows: npt.NDArray[np.int64], ids: Any = None,
-            bounds: npt.NDArray[np.float64] | None = None) -> None:
+    def add(
+        self, faults: Iterable[RowFaults], *, rows: npt.NDArray[np.int64], ids: Any = None, bounds: npt.NDArray[np.float64] | None = None
+    ) -> None:
         """Take in the faults of one batch.
 
         Args:
@@ -90,9 +114,18 @@ class FindingTally:
     def findings(self) -> tuple[Finding, ...]:
         """One finding per rule and field, errors first, each in the order in which it was first met."""
         found = [
-            Finding(surface, column, rule, severity, expected,
-                    _by_feature(family) if rule in _BY_FEATURE else _by_value(family),
-                    family.count, tuple(family.samples), family.remedy, per_row=rule not in _WHOLE)
+            Finding(
+                surface,
+                column,
+                rule,
+                severity,
+                expected,
+                _by_feature(family) if rule in _BY_FEATURE else _by_value(family),
+                family.count,
+                tuple(family.samples),
+                family.remedy,
+                per_row=rule not in _WHOLE,
+            )
             for (surface, column, rule, severity, expected), family in self._families.items()
         ]
         return tuple(sorted(found, key=lambda each: each.severity != "error"))
@@ -116,8 +149,14 @@ def reasons(faults: Iterable[RowFaults], length: int, *, severity: Severity | No
     for each in faults:
         if not len(each.rows) or (severity is not None and each.severity != severity):
             continue
-        texts = pc.binary_join_element_wise(f"{each.field} {each.rule}: ", each.observed.cast(pa.string()), f", expected {each.expected}",
-                                            "", null_handling="replace", null_replacement="null")
+        texts = pc.binary_join_element_wise(
+            f"{each.field} {each.rule}: ",
+            each.observed.cast(pa.string()),
+            f", expected {each.expected}",
+            "",
+            null_handling="replace",
+            null_replacement="null",
+        )
         place = np.full(length, -1, dtype=np.int64)
         place[each.rows] = np.arange(len(each.rows))
         more = texts.take(pa.array(place, mask=place < 0))
@@ -125,8 +164,9 @@ def reasons(faults: Iterable[RowFaults], length: int, *, severity: Severity | No
     return said
 
 
-def findings_table(faults: Sequence[RowFaults], *, rows: npt.NDArray[np.int64], ids: Any, keys: Any,
-                   held: npt.NDArray[np.bool_] | None = None) -> Any:
+def findings_table(
+    faults: Sequence[RowFaults], *, rows: npt.NDArray[np.int64], ids: Any, keys: Any, held: npt.NDArray[np.bool_] | None = None
+) -> Any:
     """The lines of `_findings/` for one batch: pyarrow.Table of `FINDINGS_SCHEMA`, by rule and then by row.
 
     Args:
@@ -140,12 +180,23 @@ def findings_table(faults: Sequence[RowFaults], *, rows: npt.NDArray[np.int64], 
     for each in faults:
         at = pa.array(each.rows, pa.int64())
         size = len(each.rows)
-        fixed = [pa.repeat(pa.scalar(text, pa.string()), size)
-                 for text in (each.surface, each.field, each.rule, each.severity, each.expected)]
+        fixed = [
+            pa.repeat(pa.scalar(text, pa.string()), size) for text in (each.surface, each.field, each.rule, each.severity, each.expected)
+        ]
         stays = np.zeros(size, dtype=np.bool_) if held is None else held[each.rows]
-        parts.append(pa.Table.from_arrays(
-            [ids.take(at), keys.take(at).cast(pa.binary()), pa.array(rows[each.rows]), *fixed, each.observed.cast(pa.string()),
-             pa.array(stays)], schema=FINDINGS_SCHEMA))
+        parts.append(
+            pa.Table.from_arrays(
+                [
+                    ids.take(at),
+                    keys.take(at).cast(pa.binary()),
+                    pa.array(rows[each.rows]),
+                    *fixed,
+                    each.observed.cast(pa.string()),
+                    pa.array(stays),
+                ],
+                schema=FINDINGS_SCHEMA,
+            )
+        )
     return pa.concat_tables(parts) if parts else FINDINGS_SCHEMA.empty_table()
 
 
@@ -156,8 +207,10 @@ def faults_of(lines: Any) -> list[RowFaults]:
     for at, family in enumerate(zip(*(lines.column(name).to_pylist() for name in names), strict=True)):
         families.setdefault(family, []).append(at)
     observed = lines.column("observed").combine_chunks()
-    return [RowFaults(surface, field_, rule, severity, expected, np.array(at, np.int64), observed.take(pa.array(at)))  # type: ignore[arg-type]  # as it was written
-            for (surface, field_, rule, severity, expected), at in families.items()]
+    return [
+        RowFaults(surface, field_, rule, severity, expected, np.array(at, np.int64), observed.take(pa.array(at)))  # type: ignore[arg-type]  # as it was written
+        for (surface, field_, rule, severity, expected), at in families.items()
+    ]
 
 
 def name_rows(samples: Sequence[Sample], count: int) -> str:
@@ -191,8 +244,7 @@ def listed(words: Sequence[str], count: int) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else list(words))
 
 
-def _samples(faults: RowFaults, room: int, rows: npt.NDArray[np.int64], ids: Any,
-             bounds: npt.NDArray[np.float64] | None) -> list[Sample]:
+def _samples(faults: RowFaults, room: int, rows: npt.NDArray[np.int64], ids: Any, bounds: npt.NDArray[np.float64] | None) -> list[Sample]:
     at = faults.rows[:room]
     names = [None] * len(at) if ids is None else ids.take(pa.array(at, pa.int64())).to_pylist()
     seen = faults.observed.slice(0, len(at)).to_pylist()

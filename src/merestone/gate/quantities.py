@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyproj import CRS
 
-from merestone.contract.document import Contract, Field
+from merestone.contract.contract import Contract, Field
 from merestone.geometry import kernel
 from merestone.normalise.derive import AREA, LENGTH
-from merestone.outcome import Finding, RowFaults
+from merestone.results.finding import Finding, RowFaults
 
 _BIN = 0.005  # of a decimal logarithm: 1.2 %
 _LOW, _HIGH = -12.0, 16.0
@@ -72,7 +72,9 @@ def quantities(contract: Contract) -> tuple[Quantity, ...]:
     for each in contract.schema_fields:
         if each.unit is None or each.type.kind not in ("integer", "number", "decimal") or (each.derived and each.derived.measure):
             continue
-        measured = "area" if shape == "polygon" and each.unit in AREA else "length" if shape == "linestring" and each.unit in LENGTH else None
+        measured = (
+            "area" if shape == "polygon" and each.unit in AREA else "length" if shape == "linestring" and each.unit in LENGTH else None
+        )
         found.append(Quantity(each, each.unit, measured))
     return tuple(found)
 
@@ -94,7 +96,9 @@ def sizes(batch: Any, wanted: Sequence[Quantity], geometry: str, crs: CRS | None
     return out
 
 
-def decide(wanted: Sequence[Quantity], counts: Sizes, before: Mapping[str, Sequence[float]], version: str = "") -> tuple[list[Finding], set[str]]:
+def decide(
+    wanted: Sequence[Quantity], counts: Sizes, before: Mapping[str, Sequence[float]], version: str = ""
+) -> tuple[list[Finding], set[str]]:
     """The fields in another unit, and the fields whose single rows are to be looked at.
 
     Args:
@@ -112,7 +116,9 @@ def decide(wanted: Sequence[Quantity], counts: Sizes, before: Mapping[str, Seque
             if shift is not None:
                 found.append(_shifted(each, shift[0], 10.0 ** shift[1], int(ratios.sum()), f"what the geometry measures ({each.measured})"))
                 continue
-            if _share(ratios, 0.0, _NEAR) >= _TIGHT and any(_share(ratios, log, _EXACT) > 0 for _, log in _factors(each) if abs(log) >= _FAR):
+            if _share(ratios, 0.0, _NEAR) >= _TIGHT and any(
+                _share(ratios, log, _EXACT) > 0 for _, log in _factors(each) if abs(log) >= _FAR
+            ):
                 watched.add(name)
         then = before.get(name)
         if then is not None and name in counts.values and counts.values[name].sum() >= _ENOUGH:
@@ -136,10 +142,22 @@ def faults(batch: Any, wanted: Sequence[Quantity], watched: set[str], geometry: 
                     reads[np.abs(ratio - log) <= _EXACT] = name
         rows = np.flatnonzero(reads != "")
         if len(rows):
-            observed = [f"{10.0 ** values[row]:.6g} where the geometry measures {10.0 ** (values[row] - ratio[row]):.6g} {each.unit}: {reads[row]}"
-                        for row in rows.tolist()]
-            out.append(RowFaults("semantics", each.field.name, "unit", "error", f"{each.field.name} in {each.unit}", rows, pa.array(observed, pa.string()),
-                                 f"have the producer deliver {each.field.name} in {each.unit} in every row"))
+            observed = [
+                f"{10.0 ** values[row]:.6g} where the geometry measures {10.0 ** (values[row] - ratio[row]):.6g} {each.unit}: {reads[row]}"
+                for row in rows.tolist()
+            ]
+            out.append(
+                RowFaults(
+                    "semantics",
+                    each.field.name,
+                    "unit",
+                    "error",
+                    f"{each.field.name} in {each.unit}",
+                    rows,
+                    pa.array(observed, pa.string()),
+                    f"have the producer deliver {each.field.name} in {each.unit} in every row",
+                )
+            )
     return out
 
 
@@ -185,8 +203,10 @@ def _factors(quantity: Quantity) -> list[tuple[str, float]]:
     """What values may be in truth, each with the logarithm of how much larger the numbers then are."""
     known = AREA if quantity.unit in AREA else LENGTH if quantity.unit in LENGTH else None
     if known is None:
-        return [(f"{factor:g} times too large" if factor > 1 else f"{1 / factor:g} times too small", float(np.log10(factor)))
-                for factor in (1000.0, 0.001)]
+        return [
+            (f"{factor:g} times too large" if factor > 1 else f"{1 / factor:g} times too small", float(np.log10(factor)))
+            for factor in (1000.0, 0.001)
+        ]
     own = known[quantity.unit]
     return [(name, float(np.log10(own / size))) for name, size in known.items() if abs(np.log10(own / size)) > 2 * _NEAR]
 
@@ -198,7 +218,7 @@ def _binned(logarithms: npt.NDArray[np.float64]) -> Counts:
 
 def _share(counts: Counts, at: float, within: float) -> float:
     first, last = (round((at + side - _LOW) / _BIN) for side in (-within, within))
-    return float(counts[max(first, 0): last + 1].sum() / counts.sum())
+    return float(counts[max(first, 0) : last + 1].sum() / counts.sum())
 
 
 def _quantiles(counts: Counts) -> list[float]:
@@ -209,5 +229,13 @@ def _quantiles(counts: Counts) -> list[float]:
 def _shifted(each: Quantity, reads: str, factor: float, rows: int, against: str) -> Finding:
     name = each.field.name
     observed = f"{rows:,} values of {name} are {factor:g} times {against}: {reads} where {each.unit} is agreed"
-    return Finding("semantics", name, "unit", "error", f"{name} in {each.unit}", observed, rows,
-                   remedy=f"have the producer deliver {each.unit}, or agree on another unit for {name} (a MAJOR version)")
+    return Finding(
+        "semantics",
+        name,
+        "unit",
+        "error",
+        f"{name} in {each.unit}",
+        observed,
+        rows,
+        remedy=f"have the producer deliver {each.unit}, or agree on another unit for {name} (a MAJOR version)",
+    )

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from merestone.contract.document import Contract
+from merestone.contract.contract import Contract
 from merestone.normalise.crs import check_crs, identify
-from merestone.outcome import Finding, Sample, Surface
+from merestone.results.finding import Finding, Sample, Surface
 from merestone.source.port import Band, Delivery, GeometryColumn, Raster
 
 _NEAR = 1e-6  # of a pixel: what formats lose when they write their grid as text
@@ -30,15 +30,20 @@ def judge(contract: Contract, raster: Raster, delivery: Delivery) -> list[Findin
     clauses: Mapping[str, Any] = dict(contract.extra)
     pixel: Mapping[str, Any] = clauses.get("pixel") or {}
     return [
-        *reference_system(contract, delivery), *resolution(contract, raster, pixel.get("size")), *extent(contract, raster),
-        *bands(raster, clauses.get("bands")), *overviews(raster, pixel.get("overviews")),
+        *reference_system(contract, delivery),
+        *resolution(contract, raster, pixel.get("size")),
+        *extent(contract, raster),
+        *bands(raster, clauses.get("bands")),
+        *overviews(raster, pixel.get("overviews")),
     ]
 
 
 def as_delivery(raster: Raster, schema: Any, *, asserted: str | None = None) -> Delivery:
     """A raster as a delivery without rows, so that its CRS is judged by the rules for all deliveries; `schema` has no fields."""
     crs = raster.crs or asserted
-    return Delivery(raster.path, raster.driver, None, schema, GeometryColumn("raster", crs, asserted=raster.crs is None and crs is not None), rows=0)
+    return Delivery(
+        raster.path, raster.driver, None, schema, GeometryColumn("raster", crs, asserted=raster.crs is None and crs is not None), rows=0
+    )
 
 
 def reference_system(contract: Contract, delivery: Delivery) -> list[Finding]:
@@ -49,24 +54,52 @@ def reference_system(contract: Contract, delivery: Delivery) -> list[Finding]:
     code = identify(delivery.geometry.crs).code
     if code == f"EPSG:{contract.crs_epsg}":
         return []
-    return [_fault("crs", "crs", "crs_mismatch", f"EPSG:{contract.crs_epsg}", str(code), "have the producer deliver the agreed reference system")]
+    return [
+        _fault(
+            "crs", "crs", "crs_mismatch", f"EPSG:{contract.crs_epsg}", str(code), "have the producer deliver the agreed reference system"
+        )
+    ]
 
 
 def resolution(contract: Contract, raster: Raster, size: Sequence[float] | None) -> list[Finding]:
     """`pixel.size`: width and height of a pixel in CRS units; the grid is not turned, and starts in the north-west."""
     if raster.transform is None:
-        return [_fault("geometry", "pixel", "resolution", "pixels with a place", "the file states no place for its pixels",
-                       "have the producer export a georeferenced raster")]
+        return [
+            _fault(
+                "geometry",
+                "pixel",
+                "resolution",
+                "pixels with a place",
+                "the file states no place for its pixels",
+                "have the producer export a georeferenced raster",
+            )
+        ]
     a, b, _, d, e, _ = raster.transform
     if b or d:
-        return [_fault("geometry", "pixel", "resolution", "rows from west to east", "the grid is turned",
-                       "have the producer resample it to the axes of the CRS")]
+        return [
+            _fault(
+                "geometry",
+                "pixel",
+                "resolution",
+                "rows from west to east",
+                "the grid is turned",
+                "have the producer resample it to the axes of the CRS",
+            )
+        ]
     if size is None:
         return []
     if math.isclose(abs(a), size[0], rel_tol=_NEAR) and math.isclose(abs(e), size[1], rel_tol=_NEAR):
         return []
-    return [_fault("geometry", "pixel", "resolution", f"pixels of {size[0]:g} by {size[1]:g}", f"pixels of {abs(a):g} by {abs(e):g}",
-                   f"have the producer deliver the agreed grid of EPSG:{contract.crs_epsg}, or agree on another `pixel.size`")]
+    return [
+        _fault(
+            "geometry",
+            "pixel",
+            "resolution",
+            f"pixels of {size[0]:g} by {size[1]:g}",
+            f"pixels of {abs(a):g} by {abs(e):g}",
+            f"have the producer deliver the agreed grid of EPSG:{contract.crs_epsg}, or agree on another `pixel.size`",
+        )
+    ]
 
 
 def extent(contract: Contract, raster: Raster) -> list[Finding]:
@@ -81,9 +114,17 @@ def extent(contract: Contract, raster: Raster) -> list[Finding]:
     if not outside:
         return []
     xs, ys = zip(*corners, strict=True)
-    return [_fault("geometry", "extent", "extent", f"within {west:.10g}, {south:.10g}, {east:.10g}, {north:.10g}",
-                   f"{min(xs):.10g}, {min(ys):.10g}, {max(xs):.10g}, {max(ys):.10g}", "look at the CRS and the axis order first, then agree on the extent",
-                   tuple(Sample(None, None, x, y) for x, y in outside))]
+    return [
+        _fault(
+            "geometry",
+            "extent",
+            "extent",
+            f"within {west:.10g}, {south:.10g}, {east:.10g}, {north:.10g}",
+            f"{min(xs):.10g}, {min(ys):.10g}, {max(xs):.10g}, {max(ys):.10g}",
+            "look at the CRS and the axis order first, then agree on the extent",
+            tuple(Sample(None, None, x, y) for x, y in outside),
+        )
+    ]
 
 
 def bands(raster: Raster, agreed: Sequence[Mapping[str, Any]] | None) -> list[Finding]:
@@ -91,18 +132,38 @@ def bands(raster: Raster, agreed: Sequence[Mapping[str, Any]] | None) -> list[Fi
     if agreed is None:
         return []
     if len(agreed) != len(raster.bands):
-        return [_fault("schema", "bands", "bands", _counted(len(agreed), [each["name"] for each in agreed]),
-                       _counted(len(raster.bands), [each.name or "?" for each in raster.bands]), "have the producer deliver the agreed bands in their order")]
+        return [
+            _fault(
+                "schema",
+                "bands",
+                "bands",
+                _counted(len(agreed), [each["name"] for each in agreed]),
+                _counted(len(raster.bands), [each.name or "?" for each in raster.bands]),
+                "have the producer deliver the agreed bands in their order",
+            )
+        ]
     found = []
     for clause, band in zip(agreed, raster.bands, strict=True):
         name = clause["name"]
         if band.name and band.name != name:
-            found.append(_fault("schema", name, "bands", f"band {name}", f"band {band.name}", "have the producer deliver the bands in the agreed order"))
+            found.append(
+                _fault(
+                    "schema", name, "bands", f"band {name}", f"band {band.name}", "have the producer deliver the bands in the agreed order"
+                )
+            )
         if band.type != clause["type"]:
             found.append(_fault("schema", name, "type", clause["type"], band.type, "have the producer deliver the agreed type of pixels"))
         if not _same(clause.get("nodata"), band.nodata):
-            found.append(_fault("semantics", name, "nodata", _value(clause.get("nodata")), _value(band.nodata),
-                                "have the producer state the agreed value: pixels without data are read as values otherwise"))
+            found.append(
+                _fault(
+                    "semantics",
+                    name,
+                    "nodata",
+                    _value(clause.get("nodata")),
+                    _value(band.nodata),
+                    "have the producer state the agreed value: pixels without data are read as values otherwise",
+                )
+            )
     return found
 
 
@@ -113,12 +174,28 @@ def overviews(raster: Raster, factors: Sequence[int] | None) -> list[Finding]:
     lacking = [(band, missing) for band in raster.bands if (missing := sorted(set(factors) - set(band.overviews)))]
     if not lacking:
         return []
-    return [_fault("geometry", "pixel", "overviews", f"overviews {', '.join(map(str, factors))} in every band", _overviews(lacking[0][0]),
-                   "have the producer build them: gdaladdo", count=len(lacking))]
+    return [
+        _fault(
+            "geometry",
+            "pixel",
+            "overviews",
+            f"overviews {', '.join(map(str, factors))} in every band",
+            _overviews(lacking[0][0]),
+            "have the producer build them: gdaladdo",
+            count=len(lacking),
+        )
+    ]
 
 
 def _fault(
-    surface: Surface, field: str, rule: str, expected: str, observed: str, remedy: str, features: tuple[Sample, ...] = (), count: int = 1,
+    surface: Surface,
+    field: str,
+    rule: str,
+    expected: str,
+    observed: str,
+    remedy: str,
+    features: tuple[Sample, ...] = (),
+    count: int = 1,
 ) -> Finding:
     return Finding(surface, field, rule, "error", expected, observed, count, features, remedy)
 

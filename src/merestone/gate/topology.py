@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import shapely
 
-from merestone.contract.document import Contract
+from merestone.contract.contract import Contract
 from merestone.gate.findings import NAMED, listed
 from merestone.gate.topology_edges import box_tree, joined
 from merestone.gate.topology_network import check_network
@@ -26,7 +26,7 @@ from merestone.gate.topology_pairs import Pairs
 from merestone.gate.topology_planar import boundary_changes, check_planar
 from merestone.gate.topology_solid import check_solids
 from merestone.geometry import kernel
-from merestone.outcome import SAMPLES, Finding, Sample
+from merestone.results.finding import SAMPLES, Finding, Sample
 
 VERSION = 1
 """Raised when the same rule set would judge the same features otherwise; stands in manifests beside the rules' hash."""
@@ -104,8 +104,18 @@ def rules_of(contract: Contract, *, metres: float, geographic: bool) -> Rules | 
     precision, z = contract.coordinate_precision, contract.geometry.z_precision
     dangle = figures.get("dangle_length")
     near = dangle if dangle is not None else float(contract.contract_version.resolution_m) / metres
-    return Rules(contract.topology_rule_set, precision, precision if z is None else z, contract.geometry_name, figures.get("gap_width"), dangle,
-                 figures.get("tolerance", 0.0), near, metres, geographic)
+    return Rules(
+        contract.topology_rule_set,
+        precision,
+        precision if z is None else z,
+        contract.geometry_name,
+        figures.get("gap_width"),
+        dangle,
+        figures.get("tolerance", 0.0),
+        near,
+        metres,
+        geographic,
+    )
 
 
 def judge(wkb: Any, rules: Rules, *, absent: Floats | None = None) -> list[Breach]:
@@ -131,11 +141,17 @@ def judge(wkb: Any, rules: Rules, *, absent: Floats | None = None) -> list[Breac
         else:
             found += _solid(wkb, rules, centre)
     except shapely.errors.GEOSException as fault:
-        return [Breach("topology", np.array([-1]), np.array([-1]), np.array([np.nan]), np.array([np.nan]), _says(f"could not be judged: {fault}"))]
+        return [
+            Breach(
+                "topology", np.array([-1]), np.array([-1]), np.array([np.nan]), np.array([np.nan]), _says(f"could not be judged: {fault}")
+            )
+        ]
     return [each for each in found if len(each)]
 
 
-def judge_change(arriving: Any, leaving: Any, carried: Callable[[Floats | None], Any], rules: Rules, *, absent: Floats | None = None) -> list[Breach]:
+def judge_change(
+    arriving: Any, leaving: Any, carried: Callable[[Floats | None], Any], rules: Rules, *, absent: Floats | None = None
+) -> list[Breach]:
     """Judge what a change makes of a dataset that broke none of the rules: the same breaches as `judge` finds over all that is there then.
 
     Looked at are the features that arrive and those that stay near them or near the ones that leave: within their boxes, grown by twice the
@@ -182,7 +198,10 @@ def findings(breaches: Sequence[Breach], rules: Rules, name: Name) -> list[Findi
 def told(breach: Breach, name: Name) -> list[str]:
     """What is seen at each place of a breach, in words."""
     ones, others = _named(breach.one, name), _named(breach.other, name)
-    return [breach.seen(n, one[0] or f"row {one[1]}", other[0] or f"row {other[1]}") for n, (one, other) in enumerate(zip(ones, others, strict=True))]
+    return [
+        breach.seen(n, one[0] or f"row {one[1]}", other[0] or f"row {other[1]}")
+        for n, (one, other) in enumerate(zip(ones, others, strict=True))
+    ]
 
 
 def _finding(breach: Breach, rules: Rules, name: Name) -> Finding:
@@ -191,10 +210,13 @@ def _finding(breach: Breach, rules: Rules, name: Name) -> Finding:
     ones, seen = _named(first.one, name), told(first, name)
     samples = [
         Sample(one[0], one[1], _number(breach.x[n]), _number(breach.y[n]), said)
-        for n, (one, said) in enumerate(zip(ones, seen, strict=True)) if breach.one[n] >= 0
+        for n, (one, said) in enumerate(zip(ones, seen, strict=True))
+        if breach.one[n] >= 0
     ]
     expected, remedy = _expected(breach.rule, rules)
-    return Finding("geometry", rules.field, breach.rule, "error", expected, listed(seen[:NAMED], len(breach)), len(breach), tuple(samples), remedy)
+    return Finding(
+        "geometry", rules.field, breach.rule, "error", expected, listed(seen[:NAMED], len(breach)), len(breach), tuple(samples), remedy
+    )
 
 
 def _named(places: Ints, name: Name) -> list[tuple[str | None, int | None]]:
@@ -214,21 +236,36 @@ def _expected(rule: str, rules: Rules) -> tuple[str, str]:
     """What a rule promises, and what to do about a breach."""
     kinds, width, near = _NEEDS[rules.rule_set], rules.gap_width, rules.dangle_length
     table: dict[str, tuple[str, str]] = {
-        "topology": (f"{rules.rule_set} topology judged on {kinds}",
-                     "have the producer deliver the agreed geometry, or agree on another topology_rule_set"),
+        "topology": (
+            f"{rules.rule_set} topology judged on {kinds}",
+            "have the producer deliver the agreed geometry, or agree on another topology_rule_set",
+        ),
         "overlap": ("no ground covered twice", "have the producer cut one of each pair back to the common border"),
-        "gap": ("no uncovered ground between features" if width is None else f"no gap narrower than {width:g} between features",
-                "have the producer close the gaps, or, where wide ones are meant, agree on `topology_parameters: {gap_width: ...}`" if width is None
-                else "have the producer close the gaps"),
-        "mismatched_edge": ("borders with the same vertices on both sides",
-                            "have the producer add each vertex to the neighbour's border, or agree on `topology_parameters: {tolerance: ...}`"),
-        "dangle": ("every end at another line" if near is None else f"lines longer than {near:g} where an end is loose",
-                   "have the producer connect or remove them" if near is not None else
-                   "have the producer connect them, or, where dead ends are meant, agree on `topology_parameters: {dangle_length: ...}`"),
-        "unconnected_end": ("ends that meet a line at one of its vertices",
-                            "have the producer join them: both lines need a vertex at the same place"),
+        "gap": (
+            "no uncovered ground between features" if width is None else f"no gap narrower than {width:g} between features",
+            "have the producer close the gaps, or, where wide ones are meant, agree on `topology_parameters: {gap_width: ...}`"
+            if width is None
+            else "have the producer close the gaps",
+        ),
+        "mismatched_edge": (
+            "borders with the same vertices on both sides",
+            "have the producer add each vertex to the neighbour's border, or agree on `topology_parameters: {tolerance: ...}`",
+        ),
+        "dangle": (
+            "every end at another line" if near is None else f"lines longer than {near:g} where an end is loose",
+            "have the producer connect or remove them"
+            if near is not None
+            else "have the producer connect them, or, where dead ends are meant, agree on `topology_parameters: {dangle_length: ...}`",
+        ),
+        "unconnected_end": (
+            "ends that meet a line at one of its vertices",
+            "have the producer join them: both lines need a vertex at the same place",
+        ),
         "duplicate_edge": ("every stretch of line only once", "have the producer remove one of each pair"),
-        "open_shell": ("closed shells: every edge of a face borders exactly one other face", "have the producer close the shell at the place named"),
+        "open_shell": (
+            "closed shells: every edge of a face borders exactly one other face",
+            "have the producer close the shell at the place named",
+        ),
     }
     return table[rule]
 
@@ -255,10 +292,22 @@ def _planar(wkb: Any, rules: Rules, absent: Floats | None) -> list[Breach]:
     length = _lengths(mismatches.size, mismatches.y, rules)
     return [
         Breach("overlap", overlaps.one, overlaps.other, overlaps.x, overlaps.y, lambda n, a, b: f"{a} and {b} share {shared(n)}"),
-        Breach("gap", gaps.one, gaps.other, gaps.x, gaps.y,
-               lambda n, a, b: f"{open_ground(n)} " + (f"between {a} and {b}" if gaps.other[n] >= 0 else f"inside of {a}")),
-        Breach("mismatched_edge", mismatches.one, mismatches.other, mismatches.x, mismatches.y,
-               lambda n, a, b: f"{a} and {b} along {length(n)}"),
+        Breach(
+            "gap",
+            gaps.one,
+            gaps.other,
+            gaps.x,
+            gaps.y,
+            lambda n, a, b: f"{open_ground(n)} " + (f"between {a} and {b}" if gaps.other[n] >= 0 else f"inside of {a}"),
+        ),
+        Breach(
+            "mismatched_edge",
+            mismatches.one,
+            mismatches.other,
+            mismatches.x,
+            mismatches.y,
+            lambda n, a, b: f"{a} and {b} along {length(n)}",
+        ),
     ]
 
 
@@ -266,7 +315,9 @@ def _placed(pairs: Pairs, rules: Rules) -> Pairs:
     """Positions in units of the CRS; the largest first, since a person looks at those."""
     order = np.argsort(-pairs.size, kind="stable")
     scale = 10.0**rules.precision
-    return Pairs(pairs.one[order], pairs.other[order], pairs.x[order] / scale, pairs.y[order] / scale, pairs.size[order], pairs.width[order])
+    return Pairs(
+        pairs.one[order], pairs.other[order], pairs.x[order] / scale, pairs.y[order] / scale, pairs.size[order], pairs.width[order]
+    )
 
 
 def _areas(pairs: Pairs, rules: Rules) -> Callable[[int], str]:
@@ -308,11 +359,34 @@ def _network(wkb: Any, rules: Rules) -> list[Breach]:
     away = _lengths(ends.distance, ends.y / scale, rules)
     shared = _lengths(twice.size, twice.y / scale, rules)
     return [
-        Breach("dangle", loose.row, np.full(len(loose), -1), loose.x / scale, loose.y / scale, lambda _, one, __: f"{one} ends at no other line"),
-        Breach("unconnected_end", ends.row, ends.other, ends.x / scale, ends.y / scale,
-               lambda n, one, other: f"{one} ends on {other} between its vertices" if ends.distance[n] == 0 else f"{one} ends {away(n)} from {other}"),
-        Breach("duplicate_edge", twice.one, np.where(twice.other == twice.one, -1, twice.other), twice.x / scale, twice.y / scale,
-               lambda n, one, other: f"{one} and {other} share {shared(n)}" if twice.other[n] != twice.one[n] else f"{one} runs {shared(n)} over itself"),
+        Breach(
+            "dangle",
+            loose.row,
+            np.full(len(loose), -1),
+            loose.x / scale,
+            loose.y / scale,
+            lambda _, one, __: f"{one} ends at no other line",
+        ),
+        Breach(
+            "unconnected_end",
+            ends.row,
+            ends.other,
+            ends.x / scale,
+            ends.y / scale,
+            lambda n, one, other: (
+                f"{one} ends on {other} between its vertices" if ends.distance[n] == 0 else f"{one} ends {away(n)} from {other}"
+            ),
+        ),
+        Breach(
+            "duplicate_edge",
+            twice.one,
+            np.where(twice.other == twice.one, -1, twice.other),
+            twice.x / scale,
+            twice.y / scale,
+            lambda n, one, other: (
+                f"{one} and {other} share {shared(n)}" if twice.other[n] != twice.one[n] else f"{one} runs {shared(n)} over itself"
+            ),
+        ),
     ]
 
 
@@ -322,12 +396,21 @@ def _solid(wkb: Any, rules: Rules, centre: Floats) -> list[Breach]:
     flat = found.unread[np.isin(kernel.scan(wkb).kind[found.unread], _KINDS["3d_solid"])]  # the others are told of already
 
     def seen(n: int, one: str, _: str) -> str:
-        parts = [f"{count} edge{'s' if count > 1 else ''} with {what}" for count, what in
-                 ((int(found.open_edges[n]), "one face only"), (int(found.crowded[n]), "more than two faces")) if count]
+        parts = [
+            f"{count} edge{'s' if count > 1 else ''} with {what}"
+            for count, what in ((int(found.open_edges[n]), "one face only"), (int(found.crowded[n]), "more than two faces"))
+            if count
+        ]
         return f"{one} has {' and '.join(parts)}"
 
     return [
-        Breach("topology", flat, np.full(len(flat), -1), centre[flat, 0], centre[flat, 1],
-               lambda _, one, __: f"{one} has no faces with Z that could be judged"),
+        Breach(
+            "topology",
+            flat,
+            np.full(len(flat), -1),
+            centre[flat, 0],
+            centre[flat, 1],
+            lambda _, one, __: f"{one} has no faces with Z that could be judged",
+        ),
         Breach("open_shell", found.row, np.full(len(found), -1), found.x / scale, found.y / scale, seen),
     ]

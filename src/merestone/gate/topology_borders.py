@@ -43,8 +43,12 @@ class Noded:
 def _ends(edges: Edges) -> tuple[Ints, Ints, Ints, Ints]:
     """The lesser and the greater end of each edge (x, y, x, y): equal for equal edges, whatever their directions."""
     ahead = edges.forward
-    return (np.where(ahead, edges.x0, edges.x1), np.where(ahead, edges.y0, edges.y1),
-            np.where(ahead, edges.x1, edges.x0), np.where(ahead, edges.y1, edges.y0))
+    return (
+        np.where(ahead, edges.x0, edges.x1),
+        np.where(ahead, edges.y0, edges.y1),
+        np.where(ahead, edges.x1, edges.x0),
+        np.where(ahead, edges.y1, edges.y0),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +188,20 @@ def _touched(edges: Edges) -> tuple[Ints, Ints, Ints, Ints]:
     at, xs, ys, crossing = [none], [none], [none], [none]
     for one, other in near_pairs(edges):
         p, q = edges.take(one), edges.take(other)
-        sides = (turn(p.x0, p.y0, p.x1, p.y1, q.x0, q.y0), turn(p.x0, p.y0, p.x1, p.y1, q.x1, q.y1),
-                 turn(q.x0, q.y0, q.x1, q.y1, p.x0, p.y0), turn(q.x0, q.y0, q.x1, q.y1, p.x1, p.y1))
+        sides = (
+            turn(p.x0, p.y0, p.x1, p.y1, q.x0, q.y0),
+            turn(p.x0, p.y0, p.x1, p.y1, q.x1, q.y1),
+            turn(q.x0, q.y0, q.x1, q.y1, p.x0, p.y0),
+            turn(q.x0, q.y0, q.x1, q.y1, p.x1, p.y1),
+        )
         cross = np.flatnonzero((sides[0] * sides[1] < 0) & (sides[2] * sides[3] < 0))
         crossing += [p.owner[cross], q.owner[cross]]
-        for side, edge, line, x, y in ((sides[0], one, p, q.x0, q.y0), (sides[1], one, p, q.x1, q.y1),
-                                       (sides[2], other, q, p.x0, p.y0), (sides[3], other, q, p.x1, p.y1)):
+        for side, edge, line, x, y in (
+            (sides[0], one, p, q.x0, q.y0),
+            (sides[1], one, p, q.x1, q.y1),
+            (sides[2], other, q, p.x0, p.y0),
+            (sides[3], other, q, p.x1, p.y1),
+        ):
             on = np.flatnonzero((side == 0) & _strictly_between(line, x, y))
             at.append(edge[on])
             xs.append(x[on])

@@ -49,8 +49,12 @@ class Cover:
     def in_boxes(self, boxes: Floats) -> tuple[Ints, Ints]:
         """Which polygons' boxes meet which boxes: places in `boxes`, and rows."""
         if len(boxes) * len(self.rows) <= 1 << 26 and self._tree is None:
-            hits = [np.flatnonzero((self.boxes[:, 0] <= east) & (self.boxes[:, 2] >= west) & (self.boxes[:, 1] <= north) & (self.boxes[:, 3] >= south))
-                    for west, south, east, north in boxes.tolist()]
+            hits = [
+                np.flatnonzero(
+                    (self.boxes[:, 0] <= east) & (self.boxes[:, 2] >= west) & (self.boxes[:, 1] <= north) & (self.boxes[:, 3] >= south)
+                )
+                for west, south, east, north in boxes.tolist()
+            ]
             return np.repeat(np.arange(len(hits)), [len(each) for each in hits]), self.rows[np.concatenate([np.zeros(0, np.int64), *hits])]
         place, found = self.tree.query(diagonals(*boxes.T))
         return place, self.rows[found]

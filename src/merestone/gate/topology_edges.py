@@ -91,14 +91,14 @@ def edges_of(wkb: Any, precision: int, *, areas: bool) -> Edges:
     parts, lines = [], 0
     whole = np.flatnonzero(one)
     for start in range(0, len(whole), _CHUNK):
-        rows = whole[start:start + _CHUNK]
+        rows = whole[start : start + _CHUNK]
         xy = kernel.coordinates(wkb.take(pa.array(rows)))
         found = _edges(xy, np.repeat(np.arange(len(rows)), scan.vertices[rows]), rows, precision, lines)
         lines += len(rows)
         parts.append(found)
     rest = np.flatnonzero(~one & np.isin(scan.kind, (single, multi, 7)) & ~scan.empty)
     for start in range(0, len(rest), _CHUNK):
-        rows = rest[start:start + _CHUNK]
+        rows = rest[start : start + _CHUNK]
         shapes, owner = _simple_parts(wkb.take(pa.array(rows)), rows)
         kept = shapely.get_type_id(shapes) == (3 if areas else 1)
         shapes, owner = shapes[kept], owner[kept]
@@ -241,7 +241,12 @@ def near_pairs(edges: Edges, reach: float = 0.0) -> Iterator[tuple[Ints, Ints]]:
         keep = (one < other) & (line[one] != line[other])
         one, other = one[keep], other[keep]
         for a, b in _expanded(one, other, first, size):
-            close = (west[a] <= east[b] + reach) & (west[b] <= east[a] + reach) & (south[a] <= north[b] + reach) & (south[b] <= north[a] + reach)
+            close = (
+                (west[a] <= east[b] + reach)
+                & (west[b] <= east[a] + reach)
+                & (south[a] <= north[b] + reach)
+                & (south[b] <= north[a] + reach)
+            )
             if close.any():
                 yield a[close], b[close]
 

@@ -55,8 +55,10 @@ class Chain:
     def clockwise(self) -> Ints:
         """The labels of cycles that run clockwise, and of any whose area is too small to tell."""
         x, y = self.edges.x0[self.label], self.edges.y0[self.label]
-        ax, ay, bx, by = ((one - other).astype(np.float64) for one, other in
-                          ((self.edges.x0, x), (self.edges.y0, y), (self.edges.x1, x), (self.edges.y1, y)))
+        ax, ay, bx, by = (
+            (one - other).astype(np.float64)
+            for one, other in ((self.edges.x0, x), (self.edges.y0, y), (self.edges.x1, x), (self.edges.y1, y))
+        )
         names, at = np.unique(self.label, return_inverse=True)
         area, error = np.bincount(at, ax * by - ay * bx), np.bincount(at, np.abs(ax * by) + np.abs(ay * bx)) * 1e-12
         return names[area <= error]

@@ -64,7 +64,9 @@ def _holes(chain: Chain, cover: Cover, spoilt: Ints) -> npt.NDArray[Any]:
     boxes = shapely.bounds(shapely.get_parts(shapely.union_all(shapely.box(*boxes.T))))
     lines = _lines(chain.edges)
     near = lines[np.unique(box_tree(boxes).query(lines)[0])]
-    faces = shapely.get_parts(shapely.polygonize(shapely.get_parts(shapely.union_all(near))))  # edges of polygons that overlap cross each other
+    faces = shapely.get_parts(
+        shapely.polygonize(shapely.get_parts(shapely.union_all(near)))
+    )  # edges of polygons that overlap cross each other
     faces = faces[shapely.area(faces) > _DUST]
     where = shapely.point_on_surface(faces)
     covered, _ = cover.covering(shapely.get_x(where), shapely.get_y(where), np.full(len(faces), -1))

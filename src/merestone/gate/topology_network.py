@@ -91,7 +91,7 @@ def _loose(edges: Edges) -> tuple[Ints, npt.NDArray[np.bool_]]:
     # Each vertex once: the first of every edge, and the last of every line.
     vertex, count = numbered(np.concatenate([edges.x0, edges.x1[last]]), np.concatenate([edges.y0, edges.y1[last]]))
     there = np.bincount(vertex, minlength=count)
-    begins, stops = first[there[vertex[first]] == 1], last[there[vertex[len(edges):]] == 1]
+    begins, stops = first[there[vertex[first]] == 1], last[there[vertex[len(edges) :]] == 1]
     edge = np.concatenate([begins, stops])
     order = np.argsort(edge, kind="stable")
     return edge[order], (np.arange(len(edge)) >= len(begins))[order]
@@ -125,8 +125,12 @@ def _doubles(edges: Edges) -> Pairs:
     """Pairs of features that have a stretch in common, whatever their directions; a feature with itself where it runs over itself."""
     parts: list[Pairs] = []
     ahead = edges.forward
-    lines = (np.where(ahead, edges.x0, edges.x1), np.where(ahead, edges.y0, edges.y1),
-             np.where(ahead, edges.x1, edges.x0), np.where(ahead, edges.y1, edges.y0))
+    lines = (
+        np.where(ahead, edges.x0, edges.x1),
+        np.where(ahead, edges.y0, edges.y1),
+        np.where(ahead, edges.x1, edges.x0),
+        np.where(ahead, edges.y1, edges.y0),
+    )
     order, begins = grouped(*lines)
     size = np.diff(np.append(begins, len(order)))
     step = 1
@@ -148,8 +152,15 @@ def _overlapping(edges: Edges, lines: tuple[Ints, Ints, Ints, Ints], one: Ints, 
     """The stretches that edges on one line have in common, but for equal edges. `lines`: the lesser and the greater end of every edge."""
     # Along a line the order is that of x, and of y where x says nothing.
     upright = edges.x0[one] == edges.x1[one]
-    along = [np.where(upright, each[1], each[0]) for each in (
-        (lines[0][one], lines[1][one]), (lines[2][one], lines[3][one]), (lines[0][other], lines[1][other]), (lines[2][other], lines[3][other]))]
+    along = [
+        np.where(upright, each[1], each[0])
+        for each in (
+            (lines[0][one], lines[1][one]),
+            (lines[2][one], lines[3][one]),
+            (lines[0][other], lines[1][other]),
+            (lines[2][other], lines[3][other]),
+        )
+    ]
     shared = np.maximum(along[0], along[2]) < np.minimum(along[1], along[3])
     same = (along[0] == along[2]) & (along[1] == along[3])
     hit = np.flatnonzero(shared & ~same)

@@ -58,7 +58,7 @@ def check_solids(wkb: Any, precision: int, z_precision: int) -> Shells:
     rows = asked[readable[asked]]
     found: list[tuple[npt.NDArray[Any], ...]] = []
     for start in range(0, len(rows), _CHUNK):
-        here = rows[start:start + _CHUNK]
+        here = rows[start : start + _CHUNK]
         owner, a, b, failed = _half_edges(wkb.take(pa.array(here)), scan.kind[here], precision, z_precision)
         unread.append(here[failed])
         found.append(_unpaired(here, owner, a, b))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.geometry.form import placed
-from merestone.outcome import Finding, RowFaults
+from merestone.results.finding import Finding, RowFaults
 
 Box = tuple[float, float, float, float]  # x, y minimum, then maximum
 Boxes = npt.NDArray[np.float64]  # (n, 4), each as Box
@@ -139,8 +139,17 @@ def census(ground: Ground, bounds: Boxes) -> Census:
     cells = ground.cells(boxes)
     table = 0 if cells is None else np.bincount(cells[0] * _CELLS + cells[1], minlength=_CELLS**2).reshape(_CELLS, _CELLS)
     extent = np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
-    return Census(len(boxes), held, int(given.sum()), int(swapped.sum()), int(_alien(ground, boxes, given).sum()),
-                  int(_far(ground, boxes).sum()), int(_mislabelled(ground, boxes).sum()), extent, table)
+    return Census(
+        len(boxes),
+        held,
+        int(given.sum()),
+        int(swapped.sum()),
+        int(_alien(ground, boxes, given).sum()),
+        int(_far(ground, boxes).sum()),
+        int(_mislabelled(ground, boxes).sum()),
+        extent,
+        table,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,19 +188,50 @@ def decide(ground: Ground, counts: Census) -> Verdict:
         return Verdict("units", evidence, _other_unit(ground, counts, evidence))
     decided = counts.given + counts.swapped
     if counts.swapped >= _ALL * decided and counts.swapped > _MANY * total:
-        return Verdict("swapped", evidence, Finding(
-            "crs", ground.column, "axis_order", "error", f"{_order(ground)} in {ground.crs}",
-            f"x and y are swapped: {'; '.join(evidence)}", counts.swapped, remedy=_SWAP_REMEDY))
+        return Verdict(
+            "swapped",
+            evidence,
+            Finding(
+                "crs",
+                ground.column,
+                "axis_order",
+                "error",
+                f"{_order(ground)} in {ground.crs}",
+                f"x and y are swapped: {'; '.join(evidence)}",
+                counts.swapped,
+                remedy=_SWAP_REMEDY,
+            ),
+        )
     if counts.far >= _ALL * total and counts.far > counts.alien and not counts.given:
-        return Verdict("wrong CRS", evidence, Finding(
-            "crs", ground.column, "crs_position", "error", f"positions near the area of use of {ground.crs} ({_words(ground.area)})",
-            f"{counts.far:,} of {total:,} rows lie far from it, between {_words(counts.extent)}{_fit(ground, counts)}", counts.far,
-            remedy="have the producer state the CRS that the coordinates are in; the declared one is another"))
+        return Verdict(
+            "wrong CRS",
+            evidence,
+            Finding(
+                "crs",
+                ground.column,
+                "crs_position",
+                "error",
+                f"positions near the area of use of {ground.crs} ({_words(ground.area)})",
+                f"{counts.far:,} of {total:,} rows lie far from it, between {_words(counts.extent)}{_fit(ground, counts)}",
+                counts.far,
+                remedy="have the producer state the CRS that the coordinates are in; the declared one is another",
+            ),
+        )
     if ground.agreed is not None and counts.mislabelled >= _ALL * total and not counts.given:
-        return Verdict("wrong CRS", evidence, Finding(
-            "crs", ground.column, "crs_position", "error", f"positions in the area of use of {ground.crs}, or in that of {ground.agreed[0]}",
-            f"{counts.mislabelled:,} of {total:,} rows lie in neither as {ground.crs}; read as {ground.agreed[0]} they lie in its area of use",
-            counts.mislabelled, remedy=f"have the producer state the CRS that the coordinates are in: probably {ground.agreed[0]}, not {ground.crs}"))
+        return Verdict(
+            "wrong CRS",
+            evidence,
+            Finding(
+                "crs",
+                ground.column,
+                "crs_position",
+                "error",
+                f"positions in the area of use of {ground.crs}, or in that of {ground.agreed[0]}",
+                f"{counts.mislabelled:,} of {total:,} rows lie in neither as {ground.crs}; read as {ground.agreed[0]} they lie in its area of use",
+                counts.mislabelled,
+                remedy=f"have the producer state the CRS that the coordinates are in: probably {ground.agreed[0]}, not {ground.crs}",
+            ),
+        )
     bulk = _bulk(counts)
     strays = counts.swapped > 0 or counts.alien > 0 or (bulk is not None and _astray(bulk, counts))
     return Verdict("ok" if counts.given else "undecidable", evidence, None, bulk, strays)
@@ -209,12 +249,32 @@ def faults(ground: Ground, bounds: Boxes, bulk: Bulk | None) -> list[RowFaults]:
     swapped &= ~alien
     out = []
     if swapped.any():
-        out.append(RowFaults("crs", ground.column, "axis_order", "error", f"{_order(ground)} in {ground.crs}", rows[swapped],
-                             _places(boxes[swapped], "x and y are swapped"), _SWAP_REMEDY))
+        out.append(
+            RowFaults(
+                "crs",
+                ground.column,
+                "axis_order",
+                "error",
+                f"{_order(ground)} in {ground.crs}",
+                rows[swapped],
+                _places(boxes[swapped], "x and y are swapped"),
+                _SWAP_REMEDY,
+            )
+        )
     if alien.any():
         what = "metres or feet, not degrees" if ground.degrees else "degrees"
-        out.append(RowFaults("crs", ground.column, "units", "error", f"{'degrees' if ground.degrees else 'the unit'} of {ground.crs}", rows[alien],
-                             _places(boxes[alien], f"reads as {what}"), "have the producer deliver every row in the declared CRS"))
+        out.append(
+            RowFaults(
+                "crs",
+                ground.column,
+                "units",
+                "error",
+                f"{'degrees' if ground.degrees else 'the unit'} of {ground.crs}",
+                rows[alien],
+                _places(boxes[alien], f"reads as {what}"),
+                "have the producer deliver every row in the declared CRS",
+            )
+        )
     return out
 
 
@@ -312,7 +372,10 @@ def _evidence(ground: Ground, counts: Census) -> tuple[str, ...]:
 def _other_unit(ground: Ground, counts: Census, evidence: tuple[str, ...]) -> Finding:
     if ground.degrees:
         observed = f"the ordinates are no degrees: {_words(counts.extent)}{_fit(ground, counts)}"
-        expected, remedy = f"degrees of {ground.crs}", "have the producer state the CRS that the coordinates are in: they are metres or feet"
+        expected, remedy = (
+            f"degrees of {ground.crs}",
+            "have the producer state the CRS that the coordinates are in: they are metres or feet",
+        )
     else:
         observed = f"the ordinates read as degrees: {_words(counts.extent)}; {evidence[-1]}"
         expected, remedy = f"the unit of {ground.crs}", "have the producer state the CRS that the coordinates are in: they are degrees"

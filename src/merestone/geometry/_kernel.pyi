@@ -10,7 +10,17 @@ Box: TypeAlias = tuple[float, float, float, float]
 CALLS: int
 
 def scan(
-    wkb: Given, n: int, kind: Any, has_z: Any, has_m: Any, empty: Any, parts: Any, vertices: Any, bounds: Any, flags: Any, /,
+    wkb: Given,
+    n: int,
+    kind: Any,
+    has_z: Any,
+    has_m: Any,
+    empty: Any,
+    parts: Any,
+    vertices: Any,
+    bounds: Any,
+    flags: Any,
+    /,
 ) -> None: ...
 def decimals(wkb: Given, n: int, counts: Any, bounded: bool, bounds: Box, /) -> None: ...
 def measures(wkb: Given, n: int, area: Any, length: Any, /) -> None: ...
@@ -26,6 +36,13 @@ def coordinates(wkb: Given, n: int, /) -> bytes: ...
 def with_coordinates(wkb: Given, n: int, xy: Any, offsets: Any, /) -> Owned: ...
 def largest_move(before: Given, after: Given, n: int, out: Any, /) -> None: ...
 def within(
-    delivered: Given, published: Given, n: int, limits: tuple[float, float, float], keep: int, either_way: bool, out: Any, /,
+    delivered: Given,
+    published: Given,
+    n: int,
+    limits: tuple[float, float, float],
+    keep: int,
+    either_way: bool,
+    out: Any,
+    /,
 ) -> None: ...
 def hilbert(x: Any, y: Any, n: int, bounds: Box, order: int, out: Any, /) -> None: ...

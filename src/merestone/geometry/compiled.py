@@ -207,7 +207,10 @@ def within(before: Any, after: Any, limits: tuple[float, float, float], shape: S
 
 
 def hilbert(
-    x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], bounds: tuple[float, float, float, float], order: int,
+    x: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    bounds: tuple[float, float, float, float],
+    order: int,
 ) -> npt.NDArray[np.uint64]:
     """See `kernel.hilbert`."""
     out = np.empty(len(x), np.uint64)

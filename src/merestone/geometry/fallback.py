@@ -118,7 +118,9 @@ class _Rows:
 
 
 def _each_flat(
-    wkb: Any, common: Callable[[flat.Flat], None], other: Callable[[int, bytes], None],
+    wkb: Any,
+    common: Callable[[flat.Flat], None],
+    other: Callable[[int, bytes], None],
 ) -> None:
     """Hand the rows of a column to `common` by the many, and what `flat` does not read to `other` one by one."""
     raw, start, end, rows = _places(wkb)
@@ -206,7 +208,9 @@ def built(wkb: Any) -> npt.NDArray[np.object_]:
     values = wkb.to_numpy(zero_copy_only=False)
     try:
         return np.asarray(shapely.from_wkb(values, on_invalid="ignore"))
-    except NotImplementedError:  # a curve stops shapely for the whole column: the others are built, and a curve is None as the kernel promises
+    except (
+        NotImplementedError
+    ):  # a curve stops shapely for the whole column: the others are built, and a curve is None as the kernel promises
         flags = canonical(wkb, RAW_GRID, Shape())[1]
         return np.asarray(shapely.from_wkb(np.where(flags & (CANONICAL_UNREADABLE | WRONG_TYPE), None, values), on_invalid="ignore"))
 
@@ -274,8 +278,12 @@ def _positions(wkb: Any, *, closing: bool) -> npt.NDArray[np.float64]:
 
     def other(row: int, value: bytes) -> None:
         node = _node(value)
-        xy = [vertex[:2] for leaf, _ in (node.leaves() if node else ()) for run in leaf.runs
-              for vertex in (run[:-1] if not closing and leaf.type in _RINGED and len(run) > 1 else run)]
+        xy = [
+            vertex[:2]
+            for leaf, _ in (node.leaves() if node else ())
+            for run in leaf.runs
+            for vertex in (run[:-1] if not closing and leaf.type in _RINGED and len(run) > 1 else run)
+        ]
         found.append((np.full(len(xy), row), np.array(xy, np.float64).reshape(-1, 2)))
 
     _each_flat(wkb, common, other)
@@ -326,7 +334,10 @@ def within(delivered: Any, published: Any, limits: tuple[float, float, float], s
 
 
 def hilbert(
-    x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], bounds: tuple[float, float, float, float], order: int,
+    x: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    bounds: tuple[float, float, float, float],
+    order: int,
 ) -> npt.NDArray[np.uint64]:
     """See `kernel.hilbert`."""
     nowhere = np.isnan(x) | np.isnan(y)
@@ -430,7 +441,7 @@ def _text(array: Any) -> Any:
     if not pa.types.is_fixed_size_binary(array.type):
         return array if pa.types.is_binary(array.type) else pc.cast(array, pa.string())
     width = array.type.byte_width
-    data = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width:(array.offset + len(array)) * width]
+    data = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + len(array)) * width]
     digits = np.frombuffer(data.tobytes().hex().encode(), np.uint8)
     offsets = np.arange(len(array) + 1, dtype=np.int32) * (2 * width)
     mask = None if array.null_count == 0 else array.is_valid().buffers()[1]

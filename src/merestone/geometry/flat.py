@@ -152,7 +152,14 @@ def _runs(cursor: _Cursor, who: Ints, part: int, ring: int, stride: int) -> list
 
 
 def _gathered(
-    data: Bytes, rows: Ints, kind: Ints, parts: Ints, cursor: _Cursor, found: list[_Found], z: bool, m: bool,
+    data: Bytes,
+    rows: Ints,
+    kind: Ints,
+    parts: Ints,
+    cursor: _Cursor,
+    found: list[_Found],
+    z: bool,
+    m: bool,
 ) -> Flat:
     """The runs of the rows that were read to their end, in the order of the bytes."""
     place = np.cumsum(cursor.good) - 1
@@ -167,9 +174,18 @@ def _gathered(
     row, part, ring, begin, size = place[row[keep]], part[keep], ring[keep], begin[keep], size[keep]
     order = np.lexsort((ring, part, row))
     return Flat(
-        data=data, z=z, m=m, row=rows[cursor.good], kind=kind[cursor.good], parts=parts,
-        part_row=np.repeat(np.arange(len(parts)), parts), run_part=(first_part[row] + part)[order],
-        run_start=begin[order], run_size=size[order], exterior=ring[order] == 0, end=cursor.at[cursor.good],
+        data=data,
+        z=z,
+        m=m,
+        row=rows[cursor.good],
+        kind=kind[cursor.good],
+        parts=parts,
+        part_row=np.repeat(np.arange(len(parts)), parts),
+        run_part=(first_part[row] + part)[order],
+        run_start=begin[order],
+        run_size=size[order],
+        exterior=ring[order] == 0,
+        end=cursor.at[cursor.good],
     )
 
 
@@ -232,10 +248,14 @@ def canonical(flat: Flat, grid: form.Grid, shape: form.Shape) -> Canonical:
     _flag(flags, run_row[there][collapsed], form.COLLAPSED)
     new_part = np.cumsum(part_has) - 1
     ordered = Canonical(
-        row=flat.row, kind=kind, bits=z | m << 1, flags=flags,
+        row=flat.row,
+        kind=kind,
+        bits=z | m << 1,
+        flags=flags,
         parts=np.bincount(flat.part_row[part_has], minlength=len(flat.row)),
         part_rings=np.bincount(new_part[flat.run_part[kept]], minlength=int(part_has.sum())),
-        run_size=size[kept], q=q,
+        run_size=size[kept],
+        q=q,
     )
     return _sorted(ordered)
 
@@ -455,7 +475,9 @@ def _sorted(canonical: Canonical) -> Canonical:
     run_part = np.repeat(np.arange(len(canonical.part_rings)), canonical.part_rings)
     hole = np.arange(len(run_part)) != part_first[run_part]
     filled = canonical.run_size > 0
-    vertex = np.zeros((len(canonical.q), len(filled)), np.int64)  # an empty run has none: it is like any other, until all bytes are compared
+    vertex = np.zeros(
+        (len(canonical.q), len(filled)), np.int64
+    )  # an empty run has none: it is like any other, until all bytes are compared
     vertex[:, filled] = canonical.q[:, run_first[filled]]
     heads = [_as_bytes(canonical.run_size, 4), *(_as_bytes(column, 8) for column in vertex)]
     rings, unsure_rings = _ordered([run_part, hole, *heads])
@@ -464,7 +486,9 @@ def _sorted(canonical: Canonical) -> Canonical:
     count = canonical.part_rings[parts]
     runs = rings[np.repeat(part_first[parts] - _first(count), count) + np.arange(len(run_part))]
     # A point is told by its vertex; lines and rings that begin alike go on.
-    doubtful = np.unique(np.concatenate([part_row[run_part[unsure_rings]], part_row[unsure_parts[part_kind[unsure_parts] != single.POINT]]]))
+    doubtful = np.unique(
+        np.concatenate([part_row[run_part[unsure_rings]], part_row[unsure_parts[part_kind[unsure_parts] != single.POINT]]])
+    )
     _by_bytes(canonical, doubtful, part_kind, runs, parts)
     size = canonical.run_size[runs]
     place = np.repeat(run_first[runs] - _first(size), size) + np.arange(canonical.q.shape[1])

@@ -35,7 +35,16 @@ MOST_DECIMALS = 18
 RAW_PRECISION = 99  # each double as it is: for comparing values that already lie on a grid
 
 GeometryShape = Literal[
-    "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geometry", "any", "multi",
+    "point",
+    "linestring",
+    "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geometrycollection",
+    "geometry",
+    "any",
+    "multi",
 ]
 ShapeDimensions = Literal["xy", "xyz", "xym", "xyzm", "as_is"]
 
@@ -178,6 +187,14 @@ def empty_scan(n: int) -> Scan:
 
 
 WANTED: dict[str, int] = {
-    "geometry": 0, "any": 0, "point": 1, "linestring": 2, "polygon": 3,
-    "multipoint": 4, "multilinestring": 5, "multipolygon": 6, "geometrycollection": 7, "multi": 8,
+    "geometry": 0,
+    "any": 0,
+    "point": 1,
+    "linestring": 2,
+    "polygon": 3,
+    "multipoint": 4,
+    "multilinestring": 5,
+    "multipolygon": 6,
+    "geometrycollection": 7,
+    "multi": 8,
 }

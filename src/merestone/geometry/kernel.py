@@ -45,10 +45,47 @@ from merestone.geometry.form import (
 )
 
 __all__ = [
-    "BAD_ORDINATE", "CANONICAL_UNREADABLE", "COLLAPSED", "DROPPED_M", "DROPPED_Z", "INFINITE", "NAME", "NAN_XY", "NAN_Z", "SHORT_LINE",
-    "SHORT_RING", "TRAILING_BYTES", "UNCLOSED_RING", "UNREADABLE", "WRONG_TYPE", "Column", "Entry", "Grid", "Piece", "Scan", "Shape", "attributes",
-    "available", "blake2b16", "canonical", "coordinates", "decimals", "digest", "elements", "encode", "hashed", "hilbert",
-    "is_reversed", "joined", "largest_move", "measures", "scan", "use", "valid", "with_coordinates", "within",
+    "BAD_ORDINATE",
+    "CANONICAL_UNREADABLE",
+    "COLLAPSED",
+    "DROPPED_M",
+    "DROPPED_Z",
+    "INFINITE",
+    "NAME",
+    "NAN_XY",
+    "NAN_Z",
+    "SHORT_LINE",
+    "SHORT_RING",
+    "TRAILING_BYTES",
+    "UNCLOSED_RING",
+    "UNREADABLE",
+    "WRONG_TYPE",
+    "Column",
+    "Entry",
+    "Grid",
+    "Piece",
+    "Scan",
+    "Shape",
+    "attributes",
+    "available",
+    "blake2b16",
+    "canonical",
+    "coordinates",
+    "decimals",
+    "digest",
+    "elements",
+    "encode",
+    "hashed",
+    "hilbert",
+    "is_reversed",
+    "joined",
+    "largest_move",
+    "measures",
+    "scan",
+    "use",
+    "valid",
+    "with_coordinates",
+    "within",
 ]
 
 try:
@@ -213,8 +250,13 @@ def largest_move(before: Any, after: Any) -> npt.NDArray[np.float64]:
 
 
 def within(
-    delivered: Any, published: Any, tolerance: float, *,
-    z_tolerance: float | None = None, m_tolerance: float | None = None, shape: Shape = _AS_IS,
+    delivered: Any,
+    published: Any,
+    tolerance: float,
+    *,
+    z_tolerance: float | None = None,
+    m_tolerance: float | None = None,
+    shape: Shape = _AS_IS,
 ) -> npt.NDArray[np.bool_]:
     """Whether each delivered geometry is the published one but for noise (spec/change.md section 4, suppressed).
 
@@ -240,7 +282,10 @@ def is_reversed(before: Any, after: Any) -> npt.NDArray[np.bool_]:
 
 
 def hilbert(
-    x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], bounds: tuple[float, float, float, float], order: int = 16,
+    x: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    bounds: tuple[float, float, float, float],
+    order: int = 16,
 ) -> npt.NDArray[np.uint64]:
     """Position of each point along the Hilbert curve of 2^order cells a side over `bounds` (xmin, ymin, xmax, ymax): uint64.
 

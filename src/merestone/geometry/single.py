@@ -198,7 +198,10 @@ def look(node: Node, *, trailing: bool) -> Look:
                 out.flags |= form.UNCLOSED_RING if run[0][:2] != run[-1][:2] or any(math.isnan(each) for each in run[0][:2]) else 0
     xs, ys = [x for x in xs if math.isfinite(x)], [y for y in ys if math.isfinite(y)]
     out.bounds = (
-        min(xs, default=math.nan), min(ys, default=math.nan), max(xs, default=math.nan), max(ys, default=math.nan),
+        min(xs, default=math.nan),
+        min(ys, default=math.nan),
+        max(xs, default=math.nan),
+        max(ys, default=math.nan),
     )
     return out
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.contract.document import FieldType
+from merestone.contract.contract import FieldType
 from merestone.geometry import kernel
 from merestone.geometry.form import Column, Grid, Shape
 from merestone.identity.text import nfc, nfc_name

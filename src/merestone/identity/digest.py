@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from merestone.contract.document import Contract, Field, FieldType
+from merestone.contract.contract import Contract, Field, FieldType
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
 from merestone.identity.canonical import column_of, sorted_columns

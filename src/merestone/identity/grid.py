@@ -48,7 +48,7 @@ def decimals_of_grid(grid: float) -> int:
     if isinstance(grid, bool) or not isinstance(grid, (int, float)):
         raise ValueError(f"the grid has to be a power of ten such as 1e-7, not {grid!r}")  # noqa: TRY004 - one error for a bad grid
     for precision in range(-MOST_PRECISION, MOST_PRECISION + 1):
-        power = 10.0 ** -precision
+        power = 10.0**-precision
         if abs(grid - power) <= 1e-12 * power:
             return precision
     raise ValueError(f"the grid has to be a power of ten such as 1e-7, not {grid!r}")

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.contract.document import FieldType
+from merestone.contract.contract import FieldType
 from merestone.geometry import kernel
 from merestone.identity.canonical import plain, to_microseconds
 from merestone.identity.text import hexadecimal, nfc
@@ -93,9 +93,17 @@ def key_values(array: Any, name: str, kind: FieldType | None = None) -> Any:
 
 def _is_key_type(there: Any) -> bool:
     return bool(
-        pa.types.is_integer(there) or pa.types.is_string(there) or pa.types.is_large_string(there) or pa.types.is_binary(there)
-        or pa.types.is_large_binary(there) or pa.types.is_fixed_size_binary(there) or pa.types.is_boolean(there) or pa.types.is_date(there)
-        or pa.types.is_time(there) or pa.types.is_timestamp(there) or pa.types.is_decimal128(there)
+        pa.types.is_integer(there)
+        or pa.types.is_string(there)
+        or pa.types.is_large_string(there)
+        or pa.types.is_binary(there)
+        or pa.types.is_large_binary(there)
+        or pa.types.is_fixed_size_binary(there)
+        or pa.types.is_boolean(there)
+        or pa.types.is_date(there)
+        or pa.types.is_time(there)
+        or pa.types.is_timestamp(there)
+        or pa.types.is_decimal128(there)
     )
 
 

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.contract.document import Contract, FieldType
-from merestone.contract.forms import nearest
+from merestone.contract.contract import Contract, FieldType
+from merestone.document.forms import nearest
 from merestone.normalise import values
-from merestone.outcome import Finding, RowFaults
+from merestone.results.finding import Finding, RowFaults
 from merestone.source.columns import is_json_text
 from merestone.source.port import Delivery
 
@@ -188,7 +188,10 @@ def _shown(array: Any) -> Any:
     """Values as text for a message, at most 100 characters each."""
     try:
         text = array.cast(pa.string())
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # Arrow has no text for lists, structs and bytes; Python has, and every value is shown
+    except (
+        pa.ArrowNotImplementedError,
+        pa.ArrowInvalid,
+    ):  # Arrow has no text for lists, structs and bytes; Python has, and every value is shown
         text = pa.array([repr(value) for value in array.to_pylist()], pa.string())
     return pc.utf8_slice_codeunits(text, 0, 100)
 

@@ -26,10 +26,10 @@ from pyproj import CRS, Transformer
 from pyproj.exceptions import CRSError, ProjError
 from pyproj.transformer import AreaOfInterest, TransformerGroup
 
-from merestone.contract.document import Contract, Field
+from merestone.contract.contract import Contract, Field
 from merestone.errors import MissingError
 from merestone.geometry import kernel
-from merestone.outcome import PASS, REJECT, WARN, Finding, RowFaults, Steps
+from merestone.results.finding import PASS, REJECT, WARN, Finding, RowFaults, Steps
 from merestone.source.port import Delivery, GeometryColumn
 
 _SAME_IN_XY = {"OGC:CRS84": "EPSG:4326", "OGC:CRS83": "EPSG:4269", "OGC:CRS27": "EPSG:4267"}

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import shapely
 from pyproj import CRS
 
-from merestone.contract.document import Contract, Field
+from merestone.contract.contract import Contract, Field
 from merestone.errors import UsageError
 from merestone.geometry import kernel
 from merestone.normalise.values import arrow_type

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from merestone.contract.document import Contract
+from merestone.contract.contract import Contract
 from merestone.geometry import kernel
 from merestone.geometry.form import (
     BAD_ORDINATE,
@@ -27,7 +27,7 @@ from merestone.geometry.form import (
     Scan,
     Shape,
 )
-from merestone.outcome import PASS, REJECT, WARN, RowFaults, Steps
+from merestone.results.finding import PASS, REJECT, WARN, RowFaults, Steps
 
 _KINDS = (
     "null", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "circularstring",

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.contract.document import FieldType
+from merestone.contract.contract import FieldType
 
 Mask = npt.NDArray[np.bool_]
 Cast = tuple[Any, Mask]

@@ -140,7 +140,14 @@ class Attempt:
 
 
 def begin(
-    store: Store, *, run_id: str, nonce: str, name: str, started_utc: str, parent: Current | None, step: Step = no_step,
+    store: Store,
+    *,
+    run_id: str,
+    nonce: str,
+    name: str,
+    started_utc: str,
+    parent: Current | None,
+    step: Step = no_step,
 ) -> Attempt:
     """Say that an attempt is running, before it writes anything else.
 
@@ -193,8 +200,11 @@ def _check_objects(store: Store, manifest: Manifest) -> None:
         found = store.size(ref.path)
         if found != ref.bytes:
             state = "is missing" if found is None else f"has {found} bytes instead of {ref.bytes}"
-            raise StoreError(f"{ref.path} {state} after it was written; nothing was published", field=ref.path,
-                             hint="look at the disk or store, then repeat")
+            raise StoreError(
+                f"{ref.path} {state} after it was written; nothing was published",
+                field=ref.path,
+                hint="look at the disk or store, then repeat",
+            )
 
 
 def _own_objects(manifest: Manifest) -> Iterable[ObjectRef]:
@@ -264,10 +274,16 @@ def _lost(found: bytes | None) -> ConflictError:
     if found is not None:
         winner = Pointer.from_bytes(found)
         who = f"run {winner.run_id} published version {winner.version} meanwhile"
-    return ConflictError(f"another publisher won: {who}; nothing of this run was published", field=POINTER,
-                         hint="repeat the command: it compares with the new version")
+    return ConflictError(
+        f"another publisher won: {who}; nothing of this run was published",
+        field=POINTER,
+        hint="repeat the command: it compares with the new version",
+    )
 
 
 def _unknown(pointer: Pointer, why: str) -> UnknownOutcomeError:
-    return UnknownOutcomeError(f"it cannot be told whether version {pointer.version} of run {pointer.run_id} became current: {why}",
-                               field=POINTER, hint="nothing was deleted; `merestone status` or the next publish names what is current")
+    return UnknownOutcomeError(
+        f"it cannot be told whether version {pointer.version} of run {pointer.run_id} became current: {why}",
+        field=POINTER,
+        hint="nothing was deleted; `merestone status` or the next publish names what is current",
+    )

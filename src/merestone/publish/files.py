@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyproj import CRS
 
-from merestone.contract.document import Contract
+from merestone.contract.contract import Contract
 from merestone.dataset.manifest import DataFile, ObjectRef, sha256
 from merestone.errors import StoreError
 from merestone.geometry import kernel
@@ -28,11 +28,17 @@ from merestone.storage.port import Store
 
 _KINDS = ("", "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
 _BOX = pa.struct([("xmin", pa.float64()), ("ymin", pa.float64()), ("xmax", pa.float64()), ("ymax", pa.float64())])
-REJECTS_SCHEMA = pa.schema([
-    pa.field("row", pa.int64(), nullable=False), ("feature_id", pa.string()), pa.field("rule", pa.string(), nullable=False),
-    pa.field("field", pa.string(), nullable=False), pa.field("reason", pa.string(), nullable=False), ("delivered", pa.string()),
-    ("geometry", pa.binary()),
-])
+REJECTS_SCHEMA = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False),
+        ("feature_id", pa.string()),
+        pa.field("rule", pa.string(), nullable=False),
+        pa.field("field", pa.string(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        ("delivered", pa.string()),
+        ("geometry", pa.binary()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +67,13 @@ class Layout:
 
 
 def layout_of(
-    contract: Contract, key_types: tuple[tuple[str, Any], ...], *, bounds: tuple[float, float, float, float], epoch: float | None,
-    target_rows: int, row_group_rows: int,
+    contract: Contract,
+    key_types: tuple[tuple[str, Any], ...],
+    *,
+    bounds: tuple[float, float, float, float],
+    epoch: float | None,
+    target_rows: int,
+    row_group_rows: int,
 ) -> Layout:
     """The layout of a contract; `key_types` are the key columns with their stored types."""
     fields = [(each.name, arrow_type(each.type)) for each in contract.schema_fields]
@@ -70,10 +81,18 @@ def layout_of(
     columns = (*((name, kind) for name, kind in key_types if name not in named), *fields)
     taken = {name for name, _ in columns} | {contract.geometry_name}
     return Layout(
-        columns=columns, geometry=contract.geometry_name,
+        columns=columns,
+        geometry=contract.geometry_name,
         covering=next(name for name in ("bbox", "bbox_covering", "bbox_covering_") if name not in taken),
-        other_geometries=tuple((each.name, each.crs_epsg or contract.crs_epsg) for each in contract.schema_fields if each.type.kind == "geometry"),
-        epsg=contract.crs_epsg, edges=contract.geometry.edges, epoch=epoch, bounds=bounds, target_rows=target_rows, row_group_rows=row_group_rows,
+        other_geometries=tuple(
+            (each.name, each.crs_epsg or contract.crs_epsg) for each in contract.schema_fields if each.type.kind == "geometry"
+        ),
+        epsg=contract.crs_epsg,
+        edges=contract.geometry.edges,
+        epoch=epoch,
+        bounds=bounds,
+        target_rows=target_rows,
+        row_group_rows=row_group_rows,
     )
 
 
@@ -92,7 +111,12 @@ def _extent(bounds: npt.NDArray[np.float64]) -> tuple[float, float, float, float
 
 
 def _geo_column(epsg: int, scan: kernel.Scan) -> dict[str, Any]:
-    out: dict[str, Any] = {"encoding": "WKB", "geometry_types": _types(scan), "crs": CRS.from_epsg(epsg).to_json_dict(), "orientation": "counterclockwise"}
+    out: dict[str, Any] = {
+        "encoding": "WKB",
+        "geometry_types": _types(scan),
+        "crs": CRS.from_epsg(epsg).to_json_dict(),
+        "orientation": "counterclockwise",
+    }
     box = _extent(scan.bounds)
     if box is not None:
         out["bbox"] = list(box)
@@ -119,8 +143,16 @@ def encode(rows: Any, layout: Layout) -> tuple[bytes, tuple[float, float, float,
     table = rows.append_column(layout.covering, cover)
     table = table.replace_schema_metadata({"geo": json.dumps(geo, allow_nan=False)})
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", compression_level=3, row_group_size=layout.row_group_rows, write_page_checksum=True,
-                   write_statistics=True, store_schema=True)
+    pq.write_table(
+        table,
+        sink,
+        compression="zstd",
+        compression_level=3,
+        row_group_size=layout.row_group_rows,
+        write_page_checksum=True,
+        write_statistics=True,
+        store_schema=True,
+    )
     return sink.getvalue().to_pybytes(), box
 
 
@@ -158,8 +190,11 @@ def _read_back(store: Store, file: DataFile) -> None:
     got = store.get(file.path)
     meta = pq.read_metadata(pa.BufferReader(got)) if len(got) == file.bytes and sha256(got) == file.sha256 else None
     if meta is None or meta.num_rows != file.rows or b"geo" not in (meta.metadata or {}):
-        raise StoreError(f"{file.path} does not read back as it was written ({len(got)} of {file.bytes} bytes)", field=file.path,
-                         hint="nothing was published; check the disk or the store, then run the same command again")
+        raise StoreError(
+            f"{file.path} does not read back as it was written ({len(got)} of {file.bytes} bytes)",
+            field=file.path,
+            hint="nothing was published; check the disk or the store, then run the same command again",
+        )
 
 
 def write_table(store: Store, name: str, table: Any, **options: Any) -> ObjectRef:
@@ -182,8 +217,11 @@ def write_pieces(store: Store, name: str, schema: Any, pieces: Iterable[Any], fo
                 writer.write_table(piece, row_group_size=max(piece.num_rows, 1))
                 rows += piece.num_rows
     except OSError as fault:
-        raise StoreError(f"the scratch folder {folder} cannot be written: {fault}", field=folder,
-                         hint="free some space there, or point TMPDIR to a larger disk") from fault
+        raise StoreError(
+            f"the scratch folder {folder} cannot be written: {fault}",
+            field=folder,
+            hint="free some space there, or point TMPDIR to a larger disk",
+        ) from fault
     with local.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
         size = file.seek(0, 2)

@@ -52,11 +52,21 @@ class Intent:
         """
         try:
             doc: dict[str, Any] = json.loads(data)
-            return cls(str(doc["run_id"]), int(doc["attempt"]), str(doc["nonce"]), str(doc["name"]), str(doc["started_utc"]),
-                       doc["parent_version"], int(doc["format"]))
+            return cls(
+                str(doc["run_id"]),
+                int(doc["attempt"]),
+                str(doc["nonce"]),
+                str(doc["name"]),
+                str(doc["started_utc"]),
+                doc["parent_version"],
+                int(doc["format"]),
+            )
         except (ValueError, KeyError, TypeError) as fault:
-            raise CorruptError(f"{where} is not a readable intent: {fault!r}", field=where,
-                               hint="if no publisher is running, move the file away: versions do not depend on it") from fault
+            raise CorruptError(
+                f"{where} is not a readable intent: {fault!r}",
+                field=where,
+                hint="if no publisher is running, move the file away: versions do not depend on it",
+            ) from fault
 
 
 def check_run_id(run_id: str) -> str:
@@ -66,8 +76,11 @@ def check_run_id(run_id: str) -> str:
         UsageError: it holds other than letters, digits, '.', '_' and '-', or is longer than 100.
     """
     if not _RUN_ID.fullmatch(run_id):
-        raise UsageError(f"run id {run_id!r} cannot be part of a file name", field="--run-id",
-                         hint="use up to 100 letters, digits, '.', '_' and '-', starting with a letter or digit")
+        raise UsageError(
+            f"run id {run_id!r} cannot be part of a file name",
+            field="--run-id",
+            hint="use up to 100 letters, digits, '.', '_' and '-', starting with a letter or digit",
+        )
     return run_id
 
 
@@ -105,8 +118,11 @@ def write_record(store: Store, record: RunRecord) -> None:
             return  # our own success, whose answer got lost
         if isinstance(fault, StoreError):
             raise
-        raise ConflictError(f"{record.path} was already written by another run", field=record.path,
-                            hint="look at `merestone log`: the run may have been taken for dead") from fault
+        raise ConflictError(
+            f"{record.path} was already written by another run",
+            field=record.path,
+            hint="look at `merestone log`: the run may have been taken for dead",
+        ) from fault
 
 
 def write_up_abandoned(store: Store, *, now: str, by: str) -> list[RunRecord]:
@@ -162,13 +178,36 @@ def _version_in(store: Store, intent: Intent, head: Current | None) -> Manifest 
 
 def _write_up(intent: Intent, manifest: Manifest | None, head: Current | None, now: str, by: str) -> RunRecord:
     if manifest is None:
-        return RunRecord(intent.run_id, intent.attempt, "abandoned", intent.name, intent.started_utc, now,
-                         parent_version=intent.parent_version, version=head.manifest.version if head else None, written_up_by=by)
+        return RunRecord(
+            intent.run_id,
+            intent.attempt,
+            "abandoned",
+            intent.name,
+            intent.started_utc,
+            now,
+            parent_version=intent.parent_version,
+            version=head.manifest.version if head else None,
+            written_up_by=by,
+        )
     return RunRecord(
-        intent.run_id, intent.attempt, "rolled_back" if manifest.rollback else "published", intent.name, intent.started_utc,
-        manifest.time_utc, parent_version=manifest.parent, version=manifest.version, delivery=manifest.delivery,
-        contract_version=manifest.contract_version, contract_sha256=manifest.contract_sha256, counts=manifest.counts,
-        files_written=manifest.files_written, lineage=manifest.lineage, rollback=manifest.rollback, written_up_by=by, tool=manifest.tool)
+        intent.run_id,
+        intent.attempt,
+        "rolled_back" if manifest.rollback else "published",
+        intent.name,
+        intent.started_utc,
+        manifest.time_utc,
+        parent_version=manifest.parent,
+        version=manifest.version,
+        delivery=manifest.delivery,
+        contract_version=manifest.contract_version,
+        contract_sha256=manifest.contract_sha256,
+        counts=manifest.counts,
+        files_written=manifest.files_written,
+        lineage=manifest.lineage,
+        rollback=manifest.rollback,
+        written_up_by=by,
+        tool=manifest.tool,
+    )
 
 
 def _holds(store: Store, name: str, data: bytes) -> bool:

@@ -64,10 +64,21 @@ def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str,
 
     def build(version: int) -> Manifest:
         return replace(
-            target, version=version, parent=head.manifest.version, parent_sha256=head.sha256, run_id=attempt.run_id, attempt=attempt.number,
-            time_utc=now, counts=counts, changes=changes, lineage=head.manifest.lineage if lineage is None else lineage, files_written=0,
-            files_carried=len(target.files), rollback={"to": to, "reason": reason},
-            withdrawn=tuple(dict.fromkeys([*(each for each in head.manifest.withdrawn if each != _delivered(target)), *withdrawn])))
+            target,
+            version=version,
+            parent=head.manifest.version,
+            parent_sha256=head.sha256,
+            run_id=attempt.run_id,
+            attempt=attempt.number,
+            time_utc=now,
+            counts=counts,
+            changes=changes,
+            lineage=head.manifest.lineage if lineage is None else lineage,
+            files_written=0,
+            files_carried=len(target.files),
+            rollback={"to": to, "reason": reason},
+            withdrawn=tuple(dict.fromkeys([*(each for each in head.manifest.withdrawn if each != _delivered(target)), *withdrawn])),
+        )
 
     return RolledBack(attempt.commit(build, head), to, withdrawn)
 
@@ -96,12 +107,16 @@ def difference(store: Store, passed: list[Manifest], target: Manifest) -> Any:
 
     steps = fold([read_log(store, manifest.changes) for manifest in reversed(passed)])
     labels = steps.select(["key", "reversed", "rekeyed", "attributes", "geometry", "geometry_change", "fields"]).append_column(
-        "reprocessed", pc.equal(steps.column("class"), "reprocessed"))
+        "reprocessed", pc.equal(steps.column("class"), "reprocessed")
+    )
     # A join cannot carry lists: the place of the row comes along, and the lists are taken afterwards.
     told = both.join(labels.drop(["fields"]).append_column("place", pa.array(np.arange(steps.num_rows))), "key", join_type="left outer")
     told = told.sort_by("key").combine_chunks()
-    classes = pc.if_else(pc.and_(pc.equal(told.column("class"), "changed"), pc.fill_null(told.column("reprocessed"), fill_value=False)),
-                         "reprocessed", told.column("class"))
+    classes = pc.if_else(
+        pc.and_(pc.equal(told.column("class"), "changed"), pc.fill_null(told.column("reprocessed"), fill_value=False)),
+        "reprocessed",
+        told.column("class"),
+    )
 
     def label(name: str, *of: str) -> Any:
         return pc.and_(pc.is_in(classes, value_set=pa.array(of)), pc.fill_null(told.column(name), fill_value=False))

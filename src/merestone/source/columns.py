@@ -87,8 +87,10 @@ def checked_text(array: Any, *, path: str, name: str, first_row: int) -> Any:
     return array
 
 
-_ALWAYS_UTF8 = ("have it exported again as UTF-8, which its format demands (source.encoding is for shapefiles); a text file can be converted: "
-                "iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW")
+_ALWAYS_UTF8 = (
+    "have it exported again as UTF-8, which its format demands (source.encoding is for shapefiles); a text file can be converted: "
+    "iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
+)
 _STATED = "have it exported again as UTF-8, or state the true encoding in source.encoding"
 
 
@@ -126,14 +128,21 @@ def decoded(raw: Any, codec: str, *, path: str, name: str, first_row: int, remed
     )
 
 
-def undecodable(fault: UnicodeDecodeError, value: bytes, codec: str, *, path: str, name: str, row: int, remedy: str = _STATED) -> UnreadableValueError:
+def undecodable(
+    fault: UnicodeDecodeError, value: bytes, codec: str, *, path: str, name: str, row: int, remedy: str = _STATED
+) -> UnreadableValueError:
     """The error for bytes that an encoding does not know."""
     end = fault.start + 1
     while end < min(len(value), fault.start + 8) and value[end] >= 0x80:  # the whole run of odd bytes helps more than the first
         end += 1
     shown = " ".join(f"0x{byte:02X}" for byte in value[fault.start : end])
     return UnreadableValueError(
-        path, name, row, rule="encoding", expected=f"text in {codec.upper()}", observed=f"byte {shown} not valid in {codec.upper()}",
+        path,
+        name,
+        row,
+        rule="encoding",
+        expected=f"text in {codec.upper()}",
+        observed=f"byte {shown} not valid in {codec.upper()}",
         remedy=remedy,
     )
 

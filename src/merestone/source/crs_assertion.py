@@ -11,7 +11,7 @@ from pyproj import CRS
 from pyproj.exceptions import CRSError
 
 from merestone.errors import UsageError
-from merestone.outcome import Finding
+from merestone.results.finding import Finding
 from merestone.source.port import GeometryColumn
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.errors import SourceError
-from merestone.outcome import Finding
+from merestone.results.finding import Finding
 from merestone.source.columns import decoded, nfc_names, undecodable
 from merestone.source.port import UnreadableValueError
 
@@ -227,7 +227,12 @@ def _parsed(text: Any, each: DbfField, table: DbfTable, rows: npt.NDArray[np.int
                 parse(pa.array([value.as_py()], pa.string()))
             except pa.ArrowInvalid:
                 raise UnreadableValueError(
-                    table.path, each.name, row + 1, rule="type", expected=wanted, observed=f"{value.as_py()!r} is not {wanted}",
+                    table.path,
+                    each.name,
+                    row + 1,
+                    rule="type",
+                    expected=wanted,
+                    observed=f"{value.as_py()!r} is not {wanted}",
                     remedy="have the value repaired in the export",
                 ) from None
         raise

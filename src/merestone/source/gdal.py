@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyogrio
 
 from merestone.errors import SourceError
-from merestone.outcome import Finding
+from merestone.results.finding import Finding
 from merestone.source.located import Located
 
 # What keeps each driver from writing beside the source, from the network, and from guessing types out of text.

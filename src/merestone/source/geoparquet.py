@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from merestone.errors import SourceError
-from merestone.outcome import Finding
+from merestone.results.finding import Finding
 from merestone.source import geoarrow
 from merestone.source.columns import checked_text, nfc_names, plain, plain_type
 from merestone.source.crs_assertion import with_assertion

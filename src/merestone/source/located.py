@@ -71,8 +71,11 @@ def locate(spec: SourceSpec) -> Located:
     if "\0" in spec.path or not path.exists():
         raise _nowhere(spec.path)
     if path.is_file() and not path.stat().st_size:
-        raise SourceError(f"{spec.path} is empty (0 bytes)", field=spec.path,
-                          hint="see whether the export broke off or still goes on, then export or copy it again")
+        raise SourceError(
+            f"{spec.path} is empty (0 bytes)",
+            field=spec.path,
+            hint="see whether the export broke off or still goes on, then export or copy it again",
+        )
     found: Located | None = None
     try:
         found = _locate(path, spec)
@@ -95,11 +98,15 @@ def _nowhere(path: str) -> SourceError:
     """The error for a path where nothing is; what is no path on this machine is told for what it is."""
     address = re.search(r"(?:^|/)([a-z][a-z0-9+.-]*):/+(.*)", path)
     if address is not None:
-        return SourceError(f"{address[1]}://{address[2]} is an address, and deliveries are files on this machine", field="source",
-                           hint="download it first, then name the file")
+        return SourceError(
+            f"{address[1]}://{address[2]} is an address, and deliveries are files on this machine",
+            field="source",
+            hint="download it first, then name the file",
+        )
     if path.endswith("/-"):
-        return SourceError("standard input is not read: a delivery is read more than once", field="source",
-                           hint="write it to a file, then name the file")
+        return SourceError(
+            "standard input is not read: a delivery is read more than once", field="source", hint="write it to a file, then name the file"
+        )
     return SourceError(f"there is no {path}", field="source", hint="check the path (in a publication file: source.path, or --source)")
 
 
@@ -146,8 +153,12 @@ def _apart(path: Path, spec: SourceSpec) -> Located:
 
 def _format(suffix: str, shown: str) -> str:
     if suffix in _LATER:
-        raise UsageError(f"{shown}: CSV is not read in this version", field="source", hint="deliver GeoParquet, GeoPackage or GeoJSON; to "
-                         "convert it: ogr2ogr OUT.gpkg IN.csv -a_srs EPSG:CODE -oo X_POSSIBLE_NAMES=X -oo Y_POSSIBLE_NAMES=Y -oo AUTODETECT_TYPE=YES")
+        raise UsageError(
+            f"{shown}: CSV is not read in this version",
+            field="source",
+            hint="deliver GeoParquet, GeoPackage or GeoJSON; to "
+            "convert it: ogr2ogr OUT.gpkg IN.csv -a_srs EPSG:CODE -oo X_POSSIBLE_NAMES=X -oo Y_POSSIBLE_NAMES=Y -oo AUTODETECT_TYPE=YES",
+        )
     if suffix not in _FORMATS:
         raise SourceError(
             f"{shown}: no format that is read has the suffix {suffix or '(none)'!r}",
@@ -198,7 +209,8 @@ def _choose(candidates: dict[str, str], spec: SourceSpec) -> str:
     if not candidates:
         raise SourceError(f"{spec.path} holds no file of a format that is read", field="source", hint="zip a GeoPackage or a shapefile")
     raise SourceError(
-        f"{spec.path} holds several files: {', '.join(sorted(names))}", field="source.layer",
+        f"{spec.path} holds several files: {', '.join(sorted(names))}",
+        field="source.layer",
         hint="name one of them: with --layer, or as source.layer in a publication file",
     )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from merestone.errors import SourceError
-from merestone.outcome import Finding, Sample
+from merestone.results.finding import Finding, Sample
 
 BATCH_ROWS = 65_536
 
@@ -86,8 +86,17 @@ class UnreadableValueError(SourceError):
 
     def __init__(self, path: str, name: str, row: int, rule: str, expected: str, observed: str, remedy: str) -> None:
         super().__init__(f"{path}: field {name}, record {row}: {observed}", field=name, hint=remedy)
-        self.finding = Finding("schema", name, rule, "error", expected, f"record {row}: {observed}; the file was read no further", 1,
-                               (Sample(None, row),), remedy=remedy)
+        self.finding = Finding(
+            "schema",
+            name,
+            rule,
+            "error",
+            expected,
+            f"record {row}: {observed}; the file was read no further",
+            1,
+            (Sample(None, row),),
+            remedy=remedy,
+        )
         self._given = (path, name, row, rule, expected, observed, remedy)
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from merestone.errors import SourceError
-from merestone.outcome import Finding
+from merestone.results.finding import Finding
 from merestone.source.columns import geometry_label, plain
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.dbf import batches, open_dbf

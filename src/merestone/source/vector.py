@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from merestone.errors import SourceError
-from merestone.outcome import Finding
+from merestone.results.finding import Finding
 from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain, plain_type
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.gdal import Gdal, geometry_places
@@ -51,8 +51,10 @@ class VectorSource:
         geometries: list[GeometryColumn] = []
         findings: list[Finding] = []
         for at in self._geometries:
-            label = geometry_label((schema.field(at).name if geometries else str(meta["geometry_name"] or "")) or "geometry",
-                                   [*names, *(each.name for each in geometries)])
+            label = geometry_label(
+                (schema.field(at).name if geometries else str(meta["geometry_name"] or "")) or "geometry",
+                [*names, *(each.name for each in geometries)],
+            )
             column, doubts = with_assertion(_geometry(label, schema.field(at), found.format), spec.crs)
             geometries.append(column)
             findings += [] if len(geometries) > 1 else doubts
@@ -67,8 +69,11 @@ class VectorSource:
         rows = self._gdal.count(self._layer) if found.format in _COUNTED else None
         if found.format == "OpenFileGDB" and not self._places and not rows:
             # What GDAL makes of a layer in the catalogue whose own table it cannot open. A delivery without columns is none, either way.
-            raise SourceError(f"layer {self._layer!r} of {found.shown} has no columns and no rows: its table is truncated",
-                              field=found.shown, hint="copy or export it again")
+            raise SourceError(
+                f"layer {self._layer!r} of {found.shown} has no columns and no rows: its table is truncated",
+                field=found.shown,
+                hint="copy or export it again",
+            )
         if found.format == "GeoJSONSeq":
             with open_bytes(found) as file:
                 rows = check_records(file, found.shown)

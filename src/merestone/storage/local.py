@@ -171,7 +171,9 @@ class LocalStore:
                     if fault.errno in _NO_LINKS:
                         raise StoreError(
                             f"cannot write {name}: the file system of {self.root} refuses hard links ({fault.strerror})",
-                            field=name, hint="choose a destination on a disk with hard links (ext4, XFS, APFS, NFS)") from fault
+                            field=name,
+                            hint="choose a destination on a disk with hard links (ext4, XFS, APFS, NFS)",
+                        ) from fault
                     raise
             # The temporary name is gone by now: one sync makes both true.
             _sync_folder(path.parent)
@@ -227,16 +229,22 @@ class LocalStore:
     def _path(self, name: str) -> Path:
         parts = name.split("/")
         if not name or "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in parts):
-            raise StoreError(f"{name!r} is not a name below {self.root}", field=name,
-                             hint="object names are relative, with '/' between the parts and no '..'")
+            raise StoreError(
+                f"{name!r} is not a name below {self.root}",
+                field=name,
+                hint="object names are relative, with '/' between the parts and no '..'",
+            )
         path = self.root
         for part in parts:
             path = path / part
             with self._faults("name", name):  # a part may be longer than the disk's names
                 linked = path.is_symlink()
             if linked:
-                raise StoreError(f"{path} is a symbolic link; links inside a dataset are not followed", field=name,
-                                 hint="replace the link by the file or folder that it points to")
+                raise StoreError(
+                    f"{path} is a symbolic link; links inside a dataset are not followed",
+                    field=name,
+                    hint="replace the link by the file or folder that it points to",
+                )
         return path
 
     @contextmanager
@@ -265,7 +273,7 @@ def _new_file(folder: Path) -> tuple[int, Path]:
 def _write(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(descriptor, view):]
+        view = view[os.write(descriptor, view) :]
 
 
 def _copy(descriptor: int, local_path: str) -> None:

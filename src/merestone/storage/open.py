@@ -28,8 +28,9 @@ def open_store(url_or_path: str | os.PathLike[str]) -> Store:
         return LocalStore(text)
     scheme = found[1].lower()
     if scheme != "file":
-        raise UsageError(f"{text}: destinations of scheme {scheme}:// are not in this version", field="destination",
-                         hint="give a local folder")
+        raise UsageError(
+            f"{text}: destinations of scheme {scheme}:// are not in this version", field="destination", hint="give a local folder"
+        )
     parts = urlsplit(text)
     if parts.netloc not in ("", "localhost"):
         raise UsageError(f"{text}: a file URL names a folder of this machine", field="destination", hint="write file:///folder/of/dataset")

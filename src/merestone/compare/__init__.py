@@ -1,0 +1,1 @@
+"""Two sides compared, and a change replayed onto a copy. Not here: publishing (`line`)."""

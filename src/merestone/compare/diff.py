@@ -1,0 +1,258 @@
+"""`merestone diff A B`: two sources or dataset versions compared as publish would compare them, and nothing published.
+
+The older side is read into a scratch dataset, the newer one goes through the very passes of a publish against it, and the feed of that
+step is the answer. So there is one engine, memory is bounded as in a publish, and classes and labels cannot mean two things. Two versions
+of one dataset need no comparison: their change logs are folded.
+
+Not here: the terms of the comparison (`terms`), the passes (`receive`, `process`, `verdict`, `version`), how the answer looks (`render`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from merestone.change.classes import Before
+from merestone.compare.sides import Side, open_side
+from merestone.compare.terms import Agreed, Wishes, agree
+from merestone.dataset import feed
+from merestone.dataset.current import Current, current
+from merestone.dataset.feed import Changes
+from merestone.dataset.index import load
+from merestone.dataset.known import Halves, Known, find, sort_by_hash
+from merestone.dataset.rows import open_object
+from merestone.dataset.version import Dataset
+from merestone.errors import InternalError
+from merestone.identity import key as keys
+from merestone.inspect import extract, show
+from merestone.line import environment
+from merestone.line.prepare import prepare
+from merestone.line.process import process
+from merestone.line.receive import receive
+from merestone.line.run import Options, Run
+from merestone.line.verdict import Verdict, judge, published_before
+from merestone.line.write import write_version
+from merestone.publication.publication import Publication
+from merestone.publish.commit import begin
+from merestone.render.map import ChangeMap
+from merestone.results.finding import Finding
+from merestone.results.result import Counts, DiffResult
+from merestone.source.port import Source
+from merestone.storage.local import LocalStore
+from merestone.storage.port import Store
+
+_TOLD_OTHERWISE = frozenset({"extra", "missing", "precision", "freshness"})  # findings about a contract that the comparison made up itself
+_UNKEYED = frozenset({"key_null", "key_duplicate", "key_type", "type", "crs_missing", "crs_mismatch", "no_transform", "axis_order"})
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The answer: its summary, and the two sides as versions of a dataset that lives as long as the `compared` that gave it.
+
+    `change` holds no rows; `rows` reads them. None and None where the two cannot be compared.
+    """
+
+    result: DiffResult
+    dataset: Dataset | None = None
+    change: Changes | None = None
+
+    def rows(self) -> Changes | None:
+        """The change with its rows before and after."""
+        if self.dataset is None or self.change is None:
+            return None
+        table = self.change.table
+        before = feed.rows_of(self.dataset.version(self.change.from_version), table.filter(feed.had(table)), "old_partition")
+        after = feed.rows_of(self.dataset.version(self.change.to_version), table.filter(feed.has(table)), "partition")
+        return replace(self.change, before=before, after=after)
+
+    def write(self, path: str) -> None:
+        """Write the change in the format of the file's extension; see `extract.changes_file`."""
+        change = self.rows()
+        if self.dataset is not None and change is not None:
+            extract.changes_file(self.dataset.version(change.to_version), change, path)
+
+    def page(self, attribution: str = "") -> ChangeMap | None:
+        """The change as a map."""
+        if self.dataset is None or self.change is None:
+            return None
+        drawn = show.change_map(self.dataset, self.change, attribution)
+        return replace(drawn, name="diff", before=self.result.before, after=self.result.after)
+
+
+@contextmanager
+def compared(older: str, newer: str, wishes: Wishes, *, layer: str | None = None, with_keys: bool = False) -> Iterator[Difference]:
+    """Compare two sources or dataset versions. What is made on the way lies in a scratch folder, gone at the end.
+
+    Args:
+        older: A, as typed: a file, a dataset's folder or publication file, with or without @N.
+        newer: B.
+        wishes: key, contract, precision, columns to ignore.
+        layer: the layer, for files that have several.
+        with_keys: list the keys of each class and label.
+
+    Raises:
+        UsageError: see `agreed.agree`.
+        SourceError: a side cannot be read.
+        CorruptError: a published file is damaged.
+        MissingError: a PROJ grid is missing.
+    """
+    clock = time.perf_counter()
+    one, other = open_side(older, layer), open_side(newer, layer)
+    if one.version is not None and other.version is not None and one.version.store.url == other.version.store.url and wishes == Wishes():
+        yield _versions(one, other, clock, with_keys=with_keys)
+        return
+    with environment.scratch() as folder:
+        terms = agree(one, other, wishes, folder)
+        yield _compare(terms, (one.shown, other.shown), folder, clock, with_keys=with_keys)
+
+
+def _versions(one: Side, other: Side, clock: float, *, with_keys: bool) -> Difference:
+    """Two versions of one dataset: what its change logs say, read backwards where the older one is B."""
+    if one.version is None or other.version is None:
+        raise InternalError("two versions were to be compared, and one side is none")
+    dataset = Dataset(one.version.store)
+    start, end = one.version.number, other.version.number
+    change = feed.changes(dataset, min(start, end), max(start, end))
+    if start > end:
+        change = feed.backwards(change)
+    result = show.difference(dataset, change, with_keys=with_keys)
+    return Difference(replace(result, before=one.shown, after=other.shown, seconds=time.perf_counter() - clock), dataset, change)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """A side that went through the passes: what was found, the verdict unless it is refused, and the keys of rows that cannot be compared."""
+
+    findings: tuple[Finding, ...]
+    verdict: Verdict | None
+    left_out: Halves
+    notes: tuple[str, ...] = ()
+
+
+def _compare(terms: Agreed, names: tuple[str, str], folder: str, clock: float, *, with_keys: bool) -> Difference:
+    store = LocalStore(terms.publications[0].destination)
+    findings: list[Finding] = []
+    notes = [*terms.notes]
+    verdict: Verdict | None = None
+    left_out = np.empty((0, 2), np.uint64)
+    for publication, source, name in zip(terms.publications, terms.sources, names, strict=True):
+        passed = _pass(publication, source, store, folder, left_out)
+        findings += [replace(each, observed=f"{name}: {each.observed}") for each in passed.findings]
+        notes += [f"{name}: {each}" for each in passed.notes]
+        verdict, left_out = passed.verdict, passed.left_out
+        if verdict is None:
+            refused = DiffResult(
+                names[0],
+                names[1],
+                Counts(),
+                0,
+                findings=tuple(findings),
+                notes=tuple(notes),
+                refused=True,
+                seconds=time.perf_counter() - clock,
+            )
+            return Difference(refused)
+    if verdict is None:
+        raise InternalError("a comparison has two sides")
+    dataset, told = Dataset(store), verdict.result
+    last = dataset.manifest().version
+    change = feed.changes(dataset, 1, last)
+    # What the guard of a publish would say of so large a change: here a person is only looking.
+    causes = [each.observed for each in verdict.stops if each.rule == "changed"]
+    result = show.difference(dataset, change, with_keys=with_keys)
+    if result.keys is not None:
+        result = replace(result, keys={**result.keys, "suppressed": _suppressed(dataset, last)})
+    result = replace(
+        result,
+        before=names[0],
+        after=names[1],
+        delta=told.delta,
+        unchanged=told.unchanged,
+        refreshed=told.refreshed,
+        findings=tuple(findings),
+        notes=(*causes, *notes),
+        seconds=time.perf_counter() - clock,
+    )
+    return Difference(result, dataset, change)
+
+
+def _pass(publication: Publication, source: Source, store: Store, folder: str, left_out: Halves) -> _Passed:
+    """Bring one side into the scratch dataset, as its next version. No guard stops it, and no rule but those that comparing needs.
+
+    What the other side has in a form that cannot be compared (`left_out`, key hashes) is not compared here either, or it would be new here.
+    """
+    head = current(store)
+    here = Path(folder) / ("newer" if head else "older")
+    here.mkdir()
+    run = Run(publication, Options(), store, head, str(here), environment.nonce(), environment.now(), time.perf_counter())
+    prepared = prepare(publication, head, source)
+    run.prepared = prepared = replace(prepared, judged=False, grounds={}, quantities=(), unique=())
+    workers = environment.cores()
+    if prepared.unreadable or _hopeless(prepared.findings):
+        return _Passed(tuple(each for each in prepared.findings if each.severity == "error" and each.rule != "extra"), None, left_out)
+    known = load(store, head.manifest.index, prepared.partitions) if head else Known.nothing()
+    received = run.received = receive(prepared, known, run.folder, workers=workers)
+    if _hopeless(received.findings):
+        return _Passed(tuple(each for each in received.findings if each.severity == "error"), None, left_out)
+    candidates = received.candidates
+    partner = find(left_out[sort_by_hash(left_out)], candidates.hash) >= 0
+    candidates.faulty[partner] = True
+    before = _before(run, known, head)
+    processed = process(prepared, received.candidates, before, run.folder, workers=workers, events=lambda *_: None)
+    rows = [*received.tally.findings(), *processed.tally.findings()]
+    notes = []
+    if int((processed.rejected & ~partner).sum()):
+        notes.append(f"{int((processed.rejected & ~partner).sum()):,} rows could not be compared; the findings say why")
+    if prepared.operation is not None and not prepared.operation.is_identity:
+        accuracy = prepared.operation.accuracy_m
+        known_to = "accuracy unknown" if accuracy is None else f"accuracy {accuracy:g} m"
+        notes.append(f"transformed from {prepared.operation.source} to {prepared.operation.target} ({prepared.operation.name}, {known_to})")
+    verdict = judge(run, known, processed, before, [])
+    if not verdict.nothing_to_do or verdict.result.delta.suppressed:
+        # An attempt without a writer of events: a comparison leaves no lineage.
+        run.attempt = begin(
+            store, run_id=run.nonce, nonce=run.nonce, name=publication.name, started_utc=environment.stamp(run.started), parent=head
+        )
+        write_version(run, processed, before, verdict)
+    said = [each for each in (*prepared.findings, *received.findings) if each.rule not in _TOLD_OTHERWISE]
+    return _Passed(
+        tuple(replace(each, severity="warning") for each in (*said, *rows, *verdict.result.findings)),
+        verdict,
+        candidates.hash[processed.rejected],
+        tuple(notes),
+    )
+
+
+def _before(run: Run, known: Known, head: Current | None) -> Before:
+    before = published_before(run, known, run.delivery.candidates.slot)
+    if head is not None and head.manifest.processing != run.terms.processing:
+        # The same numbers in another CRS are not the same place: only what comes out decides.
+        return replace(before, source=np.zeros((len(before.digest), 2), np.uint64))
+    return before
+
+
+def _hopeless(findings: tuple[Finding, ...]) -> bool:
+    """Whether rows cannot be told apart, read in one type, or brought into one CRS."""
+    return any(each.severity == "error" and not each.per_row and each.rule in _UNKEYED for each in findings)
+
+
+def _suppressed(dataset: Dataset, version: int) -> tuple[str, ...]:
+    """The keys of the features that differ by noise below the grid only: no part of a feed, but of the log."""
+    if version == 1:
+        return ()
+    handle, _ = open_object(dataset.store, dataset.manifest(version).changes)
+    with handle:
+        handle.seek(0)
+        table = pq.read_table(handle, columns=["key", "class"], use_threads=False)
+    key = table.column("key").filter(pc.equal(table.column("class").cast(pa.string()), "suppressed")).combine_chunks()
+    listed: Any = keys.ids_of(key).to_pylist() if len(key) else []
+    return tuple(listed)

@@ -1,0 +1,211 @@
+"""A step that can be replayed: what leads from one version to another, with all that must be known to do it elsewhere and to prove it.
+
+It comes from a dataset, or from a feed that `merestone changes --out FILE.parquet` wrote.
+Not here: folding change logs (`dataset.feed`), replaying (`apply`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyproj import CRS
+
+from merestone.contract.body import from_body
+from merestone.contract.contract import Contract
+from merestone.dataset import feed
+from merestone.dataset.columns import Columns
+from merestone.dataset.feed import Changes
+from merestone.dataset.known import Sum
+from merestone.dataset.manifest import Manifest
+from merestone.dataset.version import Dataset, Version
+from merestone.errors import CorruptError, SourceError, UsageError
+from merestone.identity.digest import Layout, layout_of_contract
+from merestone.inspect.extract import FEED_METADATA, Form
+
+FORMAT = 1
+_PARQUET = (".parquet", ".geoparquet")
+_HINT = "write it with `merestone changes DATASET --out FILE.parquet`, without a filter"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a step: version (0: nothing), its contract's body, and the digest of the whole set."""
+
+    version: int
+    contract: dict[str, Any]
+    set_digest: str
+    features: int
+
+    def layout(self, key: tuple[str, ...]) -> Layout:
+        """What the digests of this version are made of."""
+        return layout_of_contract(from_body(self.contract), key)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object in the metadata of a feed."""
+        return {"version": self.version, "contract": self.contract, "set_digest": self.set_digest, "features": self.features}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What leads from `start` to `end`.
+
+    rule: the key rule, as manifests have it. columns: what a reader of `end` sees. keys: canonical key bytes of the touched features, ordered.
+    has: bool (n,), which of them exist at the end. after: pyarrow.Table of their rows, in the order of `keys`. partitioning: the scheme of
+    the dataset (by, column, target_rows). counts: how many keys each class and label has.
+    """
+
+    name: str
+    start: End
+    end: End
+    rule: dict[str, Any]
+    columns: Columns
+    keys: Any
+    has: npt.NDArray[np.bool_]
+    after: Any
+    partitioning: dict[str, Any]
+    counts: dict[str, int]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return tuple(self.rule["columns"])
+
+    @property
+    def contract(self) -> Contract:
+        """The contract at the end."""
+        return from_body(self.end.contract)
+
+    @property
+    def form(self) -> Form:
+        """The form of the rows at the end."""
+        return Form(self.name, self.end.contract, self.key, self.columns)
+
+
+def of_dataset(dataset: Dataset, from_version: int | None, to_version: int | None) -> Step:
+    """The step between two versions of a dataset.
+
+    Raises:
+        UsageError, CorruptError: as `feed.changes`.
+    """
+    change = feed.changes(dataset, from_version, to_version, with_rows=True)
+    target = dataset.version(change.to_version)
+    manifest = target.manifest
+    start, end = _ends(dataset, change)
+    return Step(
+        manifest.name,
+        start,
+        end,
+        manifest.key,
+        _columns(target),
+        change.table.column("key").combine_chunks(),
+        np.asarray(feed.has(change.table).combine_chunks()).astype(bool),
+        change.after,
+        _scheme(manifest),
+        change.counts(),
+    )
+
+
+def about(dataset: Dataset, change: Changes) -> dict[str, Any]:
+    """What a feed file has to say of itself, so that it can be replayed without the dataset."""
+    target = dataset.version(change.to_version)
+    manifest, columns = target.manifest, _columns(target)
+    start, end = _ends(dataset, change)
+    return {
+        "format": FORMAT,
+        "name": manifest.name,
+        "from": start.to_json(),
+        "to": end.to_json(),
+        "key": manifest.key,
+        "geometry": columns.geometry,
+        "geo": json.loads(columns.schema.metadata[b"geo"]),
+        "partitioning": _scheme(manifest),
+    }
+
+
+def of_file(path: str) -> Step:
+    """The step in a feed file.
+
+    Raises:
+        SourceError: it is missing, truncated, or no Parquet.
+        UsageError: it is no feed, a filtered one, or of another format of feeds.
+    """
+    if Path(path).suffix.lower() not in _PARQUET:
+        raise UsageError(f"{path} is no feed that can be replayed: text formats have no exact types", field=path, hint=_HINT)
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as fault:
+        raise SourceError(f"{path} cannot be read: {fault}", field=path, hint="copy or write it again") from fault
+    told = (table.schema.metadata or {}).get(FEED_METADATA.encode())
+    if told is None:
+        raise UsageError(f"{path} is no feed of a whole dataset", field=path, hint=_HINT)
+    doc = json.loads(told)
+    if doc.get("format") != FORMAT:
+        raise UsageError(
+            f"{path} is a feed of format {doc.get('format')}, this version of Merestone reads {FORMAT}", field=path, hint=_HINT
+        )
+    try:
+        start, end = (End(each["version"], each["contract"], each["set_digest"], each["features"]) for each in (doc["from"], doc["to"]))
+        geometry = str(doc["geometry"])
+        rows = table.filter(feed.has(table))
+        struct = rows.column("after").combine_chunks()
+        fields = [struct.type.field(place) for place in range(struct.type.num_fields)]
+        schema = pa.schema([*fields, pa.field(geometry, pa.binary())], metadata={"geo": json.dumps(doc["geo"])})
+        after = pa.Table.from_arrays([*struct.flatten(), rows.column("geometry").cast(pa.binary())], schema=schema)
+        names = table.column("class").to_pylist()
+        counts = {name: names.count(name) for name in feed.CLASSES}
+        counts |= {name: table.column(name).to_pylist().count(True) for name in ("reversed", "rekeyed")}
+        return Step(
+            doc["name"],
+            start,
+            end,
+            doc["key"],
+            Columns(schema, geometry, int(end.contract["crs_epsg"])),
+            table.column("key").cast(pa.binary()).combine_chunks(),
+            np.asarray(feed.has(table).combine_chunks()).astype(bool),
+            after,
+            doc["partitioning"],
+            counts,
+        )
+    except (KeyError, TypeError, ValueError, pa.ArrowException) as fault:
+        raise CorruptError(f"{path} is a damaged feed: {fault!r}", field=path, hint="copy or write it again") from fault
+
+
+def _columns(version: Version) -> Columns:
+    """The columns of a version with `geo` metadata, which it takes from its files: an empty one has none of its own."""
+    columns = version.columns
+    if b"geo" in (columns.schema.metadata or {}):
+        return columns
+    contract = from_body(version.manifest.contract)
+    kinds = {columns.geometry: columns.epsg} | {
+        each.name: each.crs_epsg or columns.epsg for each in contract.schema_fields if each.type.kind == "geometry"
+    }
+    described = {name: {"encoding": "WKB", "geometry_types": [], "crs": CRS.from_epsg(epsg).to_json_dict()} for name, epsg in kinds.items()}
+    described[columns.geometry]["edges"] = contract.geometry.edges
+    geo = {"version": "1.1.0", "primary_column": columns.geometry, "columns": described}
+    return Columns(columns.schema.with_metadata({"geo": json.dumps(geo)}), columns.geometry, columns.epsg)
+
+
+def _ends(dataset: Dataset, change: Changes) -> tuple[End, End]:
+    last = dataset.manifest(change.to_version)
+    end = End(last.version, last.contract, last.set_digest, last.features)
+    if change.from_version == 0:
+        return End(0, last.contract, str(Sum()), 0), end
+    first = dataset.manifest(change.from_version)
+    if any(first.key.get(each) != last.key.get(each) for each in ("columns", "types")):
+        raise UsageError(
+            f"the key changed between version {first.version} and version {last.version}",
+            field="--from",
+            hint="apply from 0, which replays the whole dataset",
+        )
+    return End(first.version, first.contract, first.set_digest, first.features), end
+
+
+def _scheme(manifest: Manifest) -> dict[str, Any]:
+    return {name: manifest.partitioning[name] for name in ("by", "column", "target_rows") if name in manifest.partitioning}

@@ -1,0 +1,387 @@
+"""Under which terms two sides are compared: key, types, grid and CRS, from a contract where there is one, otherwise from the rows.
+
+Not here: opening the sides (`sides`), the comparison (`diff`), drafting a contract to publish under (`init`).
+
+Without a contract: the key is found as `init` finds it and has to serve on both sides; columns on one side only are said and not
+compared; an integer column that a null made a float column is still of integers; types that cannot be brought together are compared as
+text and said; the grid is the finer of the two measured ones, and across CRSs not finer than the newer side's on the ground.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from merestone.compare.sides import Adapted, Side, swapped
+from merestone.contract.body import body, from_body
+from merestone.contract.contract import Contract, Dimensions, FieldType, GeometryType
+from merestone.contract.files import read_contract
+from merestone.contract.lint import metres_per_unit
+from merestone.draft.infer import ColumnFacts, GeometryFacts, Inferred
+from merestone.draft.init import epsg_of, infer, precision_of, settle_key
+from merestone.draft.text import ContractFacts, FieldFacts, draft_contract, possible_precision
+from merestone.errors import UsageError
+from merestone.identity.text import nfc_name
+from merestone.normalise.crs import identify
+from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, Publication, RejectsRule
+from merestone.source.port import Source, SourceSpec
+
+_MULTI: dict[str, GeometryType] = {"point": "multipoint", "linestring": "multilinestring", "polygon": "multipolygon"}
+_NO_ID = "00000000-0000-4000-8000-000000000000"  # a contract needs one; this one is nobody's product
+_FINEST_Z = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a person asked for beside the two sides. `key` and `ignore` name columns; `contract` is a file."""
+
+    key: tuple[str, ...] = ()
+    contract: str | None = None
+    precision: int | None = None
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The terms: a publication for each side (older, newer), their rows as the contract wants them, and what a person should know."""
+
+    publications: tuple[Publication, Publication]
+    sources: tuple[Source, Source]
+    notes: tuple[str, ...]
+
+
+def agree(older: Side, newer: Side, wishes: Wishes, folder: str) -> Agreed:
+    """Settle the terms of a comparison.
+
+    Args:
+        older: A.
+        newer: B.
+        wishes: what was asked for.
+        folder: where the contract of the comparison may be written, and the scratch dataset is going to be.
+
+    Raises:
+        UsageError: no column can be the key, a wish names what is not there, a side has no geometry, or no CRS can be told.
+        SourceError: a side cannot be read.
+    """
+    notes: list[str] = []
+    stated = next((each.version for each in (older, newer) if each.version is not None), None)
+    named = next((each.publication for each in (older, newer) if each.publication is not None), None)
+    derived: dict[str, Any] | None = None
+    if wishes.contract is not None or stated is not None:
+        contract = read_contract(wishes.contract) if wishes.contract is not None else from_body(stated.manifest.contract)  # type: ignore[union-attr]  # one of them is there
+        key = wishes.key or contract.key or (tuple(stated.manifest.key["columns"]) if stated is not None else ())
+        if wishes.contract is None and stated is not None:
+            key = wishes.key or tuple(stated.manifest.key["columns"])
+            derived = stated.manifest.key if not wishes.key and stated.manifest.key["derive"] is not None else None
+            notes.append(f"compared under the contract {contract.contract_version} of {stated.manifest.name} v{stated.number}")
+        sides = [_renamed_names(each, named) for each in (older, newer)]
+        path = _adjusted(contract, key, sides, (older, newer), wishes, folder, notes)
+        sources = tuple(_in_order(each, contract) for each in (older, newer))
+        key = key or _without_key(wishes.contract or older.shown)
+    else:
+        path, key, sources = _drafted(older, newer, wishes, folder, notes)
+    mapped = named.columns if named is not None else ()
+    publications = [
+        Publication(
+            path="",
+            name="diff",
+            contract=path,
+            source=SourceSpec(side.source.delivery.path),
+            destination=str(Path(folder) / "compared"),
+            key=KeyRule(key) if derived is None else KeyRule.of_manifest(derived, published=side.version is not None),
+            columns=mapped if side.version is None else (),
+            partition=PartitionRule(),
+            crs=named.crs if named is not None else CrsRule(),
+            extra_columns="warn",
+            rejects=RejectsRule(max_fraction=1.0),
+        )
+        for side in (older, newer)
+    ]
+    return Agreed((publications[0], publications[1]), (sources[0], sources[1]), tuple(notes))
+
+
+# --- under a contract ------------------------------------------------------------------------------------------------------------------
+
+
+def _renamed_names(side: Side, named: Publication | None) -> set[str]:
+    """The names that a side's columns have under the contract."""
+    mapped = {nfc_name(old): new for old, new in named.columns} if named is not None and side.version is None else {}
+    return {mapped.get(nfc_name(each), each) for each in side.source.delivery.schema.names}
+
+
+def _adjusted(
+    contract: Contract,
+    key: Sequence[str],
+    names: Sequence[set[str]],
+    sides: tuple[Side, Side],
+    wishes: Wishes,
+    folder: str,
+    notes: list[str],
+) -> str:
+    """The contract as a file of its own: what is ignored, or is missing on a side, does not count; the grid is the one asked for."""
+    known = {each.name for each in contract.schema_fields}
+    for name in wishes.ignore:
+        if name not in known and not any(name in each for each in names):
+            raise _no_column(name, [*known, *names[0], *names[1]], "--ignore")
+    quiet = set(wishes.ignore)
+    for present, side in zip(names, sides, strict=True):
+        for each in contract.schema_fields:
+            if each.name not in present and each.name not in key and each.name not in quiet and each.compared:
+                notes.append(f"{side.shown} has no column {each.name}: it is not compared")
+                quiet.add(each.name)
+    fields = tuple(replace(each, volatile=True) if each.name in quiet and each.name not in key else each for each in contract.schema_fields)
+    precision = contract.coordinate_precision if wishes.precision is None else wishes.precision
+    wanted = replace(contract, schema_fields=fields, coordinate_precision=precision)
+    return _written(json.dumps(body(wanted), ensure_ascii=False), folder)
+
+
+def _in_order(side: Side, contract: Contract) -> Source:
+    """A side's rows in the axis order of the contract's deliveries: what was published is in x, y whatever was agreed."""
+    geometry = side.source.delivery.geometry
+    if side.version is None or contract.axis_order == "lon_lat" or geometry is None:
+        return side.source
+    return Adapted(side.source, {geometry.name: (pa.binary(), swapped)})
+
+
+def _without_key(shown: str) -> tuple[str, ...]:
+    raise UsageError(f"{shown} names no key, so that no feature can be told from another", field="key", hint="name the key with --key")
+
+
+# --- without a contract ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Columns:
+    """What becomes of the columns of both sides: the fields to compare, and how arrays of each side are made ready."""
+
+    fields: list[FieldFacts] = field(default_factory=list)
+    made: tuple[dict[str, Any], dict[str, Any]] = field(default_factory=lambda: ({}, {}))
+
+
+def _drafted(older: Side, newer: Side, wishes: Wishes, folder: str, notes: list[str]) -> tuple[str, tuple[str, ...], tuple[Source, ...]]:
+    then, now = infer(older.source, wishes.key), infer(newer.source, wishes.key)
+    for name in (*wishes.key, *wishes.ignore):
+        for side, facts in ((older, then), (newer, now)):
+            if facts.column(name) is None and (name in wishes.key or (then.column(name) is None and now.column(name) is None)):
+                raise _no_column(name, [each.name for each in facts.columns], "--key" if name in wishes.key else "--ignore", side.shown)
+    _, key = settle_key(newer.source, older.source, _both(now, then, older.shown, wishes.ignore), then, wishes.key, notes)
+    columns = _matched(older, newer, then, now, key, wishes.ignore, notes)
+    second = [each.name for side in (older, newer) for each in side.source.delivery.other_geometries]
+    if second:
+        notes.append(f"only the first geometry is compared, not {', '.join(dict.fromkeys(second))}; a contract can name more (--contract)")
+    epsg, crs = _reference_system(older, newer, then, now, notes)
+    shape = _shape(older, newer, then, now, notes)
+    precision = _grid(newer, then, now, epsg, wishes.precision, notes)
+    z = "z" in shape.dimensions
+    text = draft_contract(
+        ContractFacts(
+            name="diff",
+            product_id=_NO_ID,
+            epsg=epsg,
+            axis_order="lon_lat",
+            geometry_type=shape.type,
+            coordinate_precision=precision,
+            fields=tuple(columns.fields),
+            key=key,
+            dimensions=shape.dimensions,
+            z_precision=_FINEST_Z if z else None,
+            m_precision=_FINEST_Z if "m" in shape.dimensions else None,
+            null_geometry=True,
+            empty_geometry=True,
+            spherical=older.source.delivery.geometry is not None and older.source.delivery.geometry.edges == "spherical",
+        )
+    )
+    sources = tuple(
+        Adapted(side.source, made, crs=assumed) if made or assumed else side.source
+        for side, made, assumed in zip((older, newer), columns.made, crs, strict=True)
+    )
+    return _written(text, folder), key, sources
+
+
+def _both(now: Inferred, then: Inferred, shown: str, ignore: Sequence[str]) -> Inferred:
+    """The newer side's key candidates, without those that are no key on the older side or whose values do not come back."""
+    there = {each.name: each for each in then.keys}
+    out = []
+    for each in now.keys:
+        other = there.get(each.name)
+        why = each.why_not or ("does not count" if each.name in ignore else "")
+        if not why and other is None:
+            why = f"{shown} has no such column"
+        elif not why and other is not None:
+            why = (
+                f"in {shown}: {other.why_not}"
+                if other.why_not
+                else ""
+                if other.kind == each.kind
+                else (f"is {each.kind}, in {shown} {other.kind}; a key of another type is another key")
+            )
+        out.append(replace(each, why_not=why))
+    shared = {each.name: _shared(now, then, each.name) for each in out if not each.why_not}
+    most = max(shared.values(), default=0)
+    out = [
+        replace(each, why_not=f"{shared[each.name]:,} of its values are on both sides, {most:,} of the best column's")
+        if each.name in shared and 2 * shared[each.name] < most
+        else each
+        for each in out
+    ]
+    return replace(now, keys=tuple(sorted(out, key=lambda each: (bool(each.why_not), each.rank))))
+
+
+def _shared(now: Inferred, then: Inferred, name: str) -> int:
+    """How many values of a column are on both sides."""
+    sides = [each.column(name) for each in (now, then)]
+    hashes = [each.values for each in sides if each is not None and each.values is not None]
+    return len(np.intersect1d(hashes[0], hashes[1])) if len(hashes) == 2 else 0
+
+
+def _matched(
+    older: Side, newer: Side, then: Inferred, now: Inferred, key: Sequence[str], ignore: Sequence[str], notes: list[str]
+) -> _Columns:
+    out = _Columns()
+    numbered = {each.source.delivery.fid_column for each in (older, newer)} - set(key)
+    for side, mine, other in ((older, then, now), (newer, now, then)):
+        only = [each.name for each in mine.columns if other.column(each.name) is None and each.name not in numbered]
+        if only:
+            notes.append(f"only in {side.shown}, not compared: {', '.join(only)}")
+    for each in then.columns:
+        twin = now.column(each.name)
+        if twin is None or each.name in numbered or (each.name in ignore and each.name not in key):
+            continue
+        kind = _one_type(each, twin)
+        if kind is None:
+            kind = FieldType("string")
+            notes.append(f"{each.name} is {each.kind} in {older.shown} and {twin.kind} in {newer.shown}: compared as text")
+            for made, side in zip(out.made, (older, newer), strict=True):
+                made[each.name] = (pa.string(), _text_maker(side.source.delivery.schema.field(each.name).type))
+        out.fields.append(FieldFacts(each.name, kind, nullable=each.name not in key))
+    return out
+
+
+def _one_type(one: ColumnFacts, other: ColumnFacts) -> FieldType | None:
+    """The type in which both columns can be compared without loss, None where there is none."""
+    if one.kind == other.kind:
+        return FieldType("integer") if one.integral and other.integral else one.kind
+    for mine, its in ((one, other), (other, one)):
+        if mine.nulls == mine.rows:  # a column without a value says nothing about its type
+            return its.kind
+    kinds = {one.kind.kind: one, other.kind.kind: other}
+    if set(kinds) == {"integer", "number"}:
+        return FieldType("integer") if kinds["number"].integral else FieldType("number")
+    if set(kinds) == {"decimal", "integer"}:
+        return FieldType("decimal", 38, kinds["decimal"].kind.scale)
+    if set(kinds) == {"decimal"}:
+        return FieldType("decimal", 38, max(one.kind.scale, other.kind.scale))
+    if set(kinds) == {"decimal", "number"}:
+        return FieldType("number")
+    # What formats without such types (GeoJSON) deliver as text.
+    timed = set(kinds) & {"date", "time", "timestamp", "timestamp_local"}
+    return FieldType(timed.pop()) if len(timed) == 1 and "string" in kinds else None
+
+
+def _text_maker(kind: Any) -> Callable[[Any], Any]:
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+
+        def written(array: Any) -> Any:
+            return pa.array(
+                [
+                    None if value is None else json.dumps(value, default=_hex, sort_keys=True, ensure_ascii=False)
+                    for value in array.to_pylist()
+                ],
+                pa.string(),
+            )
+
+        return written
+    return lambda array: array.cast(pa.string())
+
+
+def _hex(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _reference_system(
+    older: Side, newer: Side, then: Inferred, now: Inferred, notes: list[str]
+) -> tuple[int, tuple[str | None, str | None]]:
+    """The EPSG code that is compared in (A's), and the CRS to assume for each side that states none."""
+    columns = []
+    for side, facts in ((older, then), (newer, now)):
+        if side.source.delivery.geometry is None or facts.geometry is None:
+            raise UsageError(
+                f"{side.shown} has no geometry column", field=side.shown, hint="name a spatial file, or the layer with --layer"
+            )
+        columns.append((side, side.source.delivery.geometry, facts.geometry))
+    assumed: list[str | None] = [None, None]
+    stated = [column.crs for _, column, _ in columns]
+    for place, (side, column, measured) in enumerate(columns):
+        if stated[place] is not None:
+            continue
+        assumed[place] = stated[1 - place]
+        if assumed[place] is None:
+            code, _ = epsg_of(column, measured.bounds, side.shown)
+            assumed[place] = f"EPSG:{code}"
+        told = identify(assumed[place] or "").code or "that of the other side"
+        notes.append(f"{side.shown} states no CRS ({column.note}); {told} is assumed")
+    _, column, measured = columns[0]
+    epsg, _ = epsg_of(replace(column, crs=assumed[0] or column.crs), measured.bounds, older.shown)
+    return epsg, (assumed[0], assumed[1])
+
+
+def _shape(older: Side, newer: Side, then: Inferred, now: Inferred, notes: list[str]) -> GeometryFacts:
+    """Type and dimensions that hold both sides."""
+    one, other = then.geometry, now.geometry
+    if one is None or other is None:
+        raise UsageError("a side has no geometry column", field="geometry", hint="name the layer with --layer")
+    if not one.ordinates:
+        return other
+    if not other.ordinates:
+        return one
+    types = {one.type, other.type}
+    kind: GeometryType = one.type if len(types) == 1 else "geometry"
+    for single, multi in _MULTI.items():
+        if types == {single, multi}:
+            kind = multi
+    letters = "".join(each for each in "xyzm" if each in one.dimensions and each in other.dimensions)
+    dimensions: Dimensions = letters  # type: ignore[assignment]  # x and y are in both
+    for side, facts in ((older, one), (newer, other)):
+        lost = [each.upper() for each in facts.dimensions if each not in letters]
+        if lost:
+            notes.append(f"{' and '.join(lost)} only in {side.shown}: not compared")
+    return replace(one, type=kind, dimensions=dimensions)
+
+
+def _grid(newer: Side, then: Inferred, now: Inferred, epsg: int, asked: int | None, notes: list[str]) -> int:
+    one, other, column = then.geometry, now.geometry, newer.source.delivery.geometry
+    if asked is not None or one is None or other is None or column is None:
+        return asked or 0
+    theirs = (identify(column.crs).code or "").removeprefix("EPSG:") if column.crs is not None else str(epsg)
+    mine, _ = precision_of(epsg, one.decimals, one.ordinates)
+    if theirs == str(epsg):
+        finer, why = max(
+            (precision_of(epsg, each.decimals, each.ordinates) for each in (one, other) if each.ordinates or each is one),
+            key=lambda each: each[0],
+        )
+        notes.append(f"grid: {finer} decimals; {why}")
+        return finer
+    if theirs.isdigit() and other.ordinates:
+        their_grid = metres_per_unit(int(theirs)) * 10.0 ** -precision_of(int(theirs), other.decimals, other.ordinates)[0]
+        coarsest = math.floor(-math.log10(their_grid / metres_per_unit(epsg)) + 1e-9)
+        mine = possible_precision(epsg, max(0, min(mine, coarsest)))
+    notes.append(f"grid: {mine} decimals, what both sides hold once in EPSG:{epsg}")
+    return mine
+
+
+def _written(text: str, folder: str) -> str:
+    path = Path(folder) / "diff.contract.yaml"
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return str(path)
+
+
+def _no_column(name: str, names: Sequence[str], option: str, shown: str = "neither side") -> UsageError:
+    said = f"{shown} has a column {name}" if shown == "neither side" else f"{shown} has no column {name}"
+    return UsageError(said, field=option, hint=f"columns are {', '.join(dict.fromkeys(names))}")

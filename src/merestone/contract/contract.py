@@ -1,0 +1,152 @@
+"""The contract as a value: every clause of a spatial data contract, typed and frozen.
+
+Not here: reading YAML (`yaml_reader`), judging a document (`lint`), JSON Schema (`schema`), storage of versions (`contract.files`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from merestone.contract.stamp import Stamp
+
+AxisOrder = Literal["lon_lat", "lat_lon"]
+GeometryType = Literal[
+    "point",
+    "linestring",
+    "polygon",
+    "multipolygon",
+    "raster",
+    "multipoint",
+    "multilinestring",
+    "geometrycollection",
+    "geometry",
+]
+Dimensions = Literal["xy", "xyz", "xym", "xyzm"]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """A parsed field type.
+
+    `kind` is one of string, integer, number, boolean, date, time, timestamp, timestamp_local, decimal, binary, list, struct, geometry.
+    `precision` and `scale` belong to decimal; `members` to struct (name, type) and list (one entry named "item").
+    """
+
+    kind: str
+    precision: int = 0
+    scale: int = 0
+    members: tuple[tuple[str, FieldType], ...] = ()
+
+    def __str__(self) -> str:
+        if self.kind == "decimal":
+            return f"decimal({self.precision},{self.scale})"
+        if self.kind == "list":
+            return f"list<{self.members[0][1]}>"
+        if self.kind == "struct":
+            return "struct<" + ", ".join(f"{name}: {kind}" for name, kind in self.members) + ">"
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A value recomputed from the geometry: never compared, treated as volatile where no measure is named."""
+
+    measure: Literal["area", "length"] | None = None
+    unit: str | None = None
+    method: Literal["planar", "geodesic"] = "planar"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One entry of `schema_fields`. `name` is NFC. `crs_epsg` and `coordinate_precision` belong to a second geometry."""
+
+    name: str
+    type: FieldType
+    nullable: bool = True
+    unit: str | None = None
+    unique: bool = False
+    pattern: str | None = None
+    time_zone: str | None = None
+    description: str | None = None
+    deprecated: bool = False
+    volatile: bool = False
+    derived: Derived | None = None
+    crs_epsg: int | None = None
+    coordinate_precision: int | None = None
+
+    @property
+    def compared(self) -> bool:
+        """Whether a change of this field is a change of the feature."""
+        return not self.volatile and self.derived is None
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """What the values of one field mean."""
+
+    enum: tuple[Any, ...] | None = None
+    null_means: str | None = None
+    meaning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GeometryClause:
+    """The `geometry` clause. `name` is the column's name in what is published ("geometry" unless a field already has that name)."""
+
+    nullable: bool = False
+    empty: bool = False
+    dimensions: Dimensions = "xy"
+    z_precision: int | None = None
+    m_precision: int | None = None
+    edges: Literal["planar", "spherical"] = "planar"
+    direction: Literal["significant", "irrelevant"] = "significant"
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """A spatial data contract, as agreed. Field names are those of the document (spec/contract.md section 1)."""
+
+    contract_version: Stamp
+    product_id: str
+    crs_epsg: int
+    axis_order: AxisOrder
+    geometry_type: GeometryType
+    coordinate_precision: int
+    schema_fields: tuple[Field, ...]
+    freshness_sla_minutes: int
+    availability_target: float
+    product_owner_id: str
+    topology_rule_set: str = "none"
+    topology_parameters: tuple[tuple[str, float], ...] = ()
+    semantics: tuple[tuple[str, Semantics], ...] = ()
+    geometry: GeometryClause = GeometryClause()
+    name: str | None = None
+    key: tuple[str, ...] = ()
+    extent: tuple[float, float, float, float] | None = None
+    required_accuracy_m: float | None = None
+    freshness_from: str | None = None
+    extra: tuple[tuple[str, Any], ...] = ()  # further additions, kept as written
+    digest: str = ""  # sha256 of the published body (canonical JSON), hex
+    confirm: tuple[str, ...] = ()  # paths that the author marked `# confirm`
+
+    def field(self, name: str) -> Field | None:
+        """The schema field of this name, if the contract has it."""
+        return next((each for each in self.schema_fields if each.name == name), None)
+
+    def meaning(self, name: str) -> Semantics | None:
+        """The semantics of one field, if the contract states any."""
+        return dict(self.semantics).get(name)
+
+    def addition(self, name: str) -> Any:
+        """A further clause as it was written, None where the contract has none of that name."""
+        return dict(self.extra).get(name)
+
+    @property
+    def geometry_name(self) -> str:
+        """The name of the primary geometry column in what is published."""
+        if self.geometry.name:
+            return self.geometry.name
+        taken = {each.name for each in self.schema_fields}
+        return next(name for name in ("geometry", "geom", "shape", "geometry_primary") if name not in taken)

@@ -1,0 +1,90 @@
+"""Contracts from files: the only module of this room that does I/O.
+
+Not here: versions on a shared store, which come with the registry proper; what a contract says (`parse`), whether it is wise (`lint`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from merestone.contract.contract import Contract
+from merestone.contract.lint import LintMessage, lint
+from merestone.contract.parse import parse
+from merestone.document.forms import SHOWN_PROBLEMS, Problem
+from merestone.document.yaml_reader import MAX_BYTES, Document, read_yaml
+from merestone.errors import UsageError
+
+_STAMP_LIKE = re.compile(r"(?:.*[:/@])?v[0-9]+\.[0-9]+\.[0-9]+-crs:EPSG:.*")
+
+
+def read_document(path: str, *, what: str = "file") -> Document:
+    """Read a YAML or JSON file.
+
+    Args:
+        path: the file.
+        what: what the file is, for messages.
+
+    Raises:
+        UsageError: the file is missing or cannot be read, or is not a sound document (see `yaml_reader.read_yaml`).
+    """
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as fault:
+        raise UsageError(
+            f"{what} {path} does not exist", field=path, hint=f"check the path; `merestone init SOURCE` drafts a {what}"
+        ) from fault
+    except (OSError, ValueError) as fault:
+        reason = getattr(fault, "strerror", None) or str(fault)
+        raise UsageError(f"{what} {path} cannot be read: {reason}", field=path, hint="check the path and its permissions") from fault
+    return read_yaml(data, path)
+
+
+def read_contract(path: str) -> Contract:
+    """Read a contract that can be published against.
+
+    Raises:
+        UsageError: the file is missing or broken, or the contract has problems or lint errors, all of which are told; or `path` is a
+            stamp, which only a registry could resolve.
+    """
+    contract, messages = examine(path)
+    errors = [Problem(each.path, each.message, each.hint, each.line) for each in messages if each.level == "error"]
+    if contract is None or errors:
+        raise refusal(path, "contract", errors)
+    return contract
+
+
+def examine(path: str) -> tuple[Contract | None, tuple[LintMessage, ...]]:
+    """Everything there is to say about a contract file: None and its errors where it cannot be read as a contract.
+
+    Raises:
+        UsageError: the file is missing, a publication file, or no sound YAML document.
+    """
+    if _STAMP_LIKE.fullmatch(path) and not Path(path).exists():
+        raise UsageError(f"contract {path} is a stamp in a registry: not in this version", field=path, hint="name the contract's file")
+    document = read_document(path, what="contract")
+    if "contract_version" not in document.tree and {"contract", "destination"} <= document.tree.keys():
+        raise UsageError(f"{path} is a publication file, not a contract", field=path, hint=f"its contract is {document.tree['contract']}")
+    parsed = parse(document)
+    if isinstance(parsed, Contract):
+        return parsed, lint(parsed, document)
+    return None, tuple(LintMessage("error", each.path, each.message, each.hint, each.line) for each in parsed)
+
+
+def refusal(path: str, what: str, problems: list[Problem]) -> UsageError:
+    """All problems of one file as one error."""
+    if len(problems) == 1:
+        message = f"{what} {path}: {problems[0]}"
+    else:
+        shown = [f"  {problem}" + (f" ({problem.hint})" if problem.hint else "") for problem in problems[:SHOWN_PROBLEMS]]
+        if len(problems) > SHOWN_PROBLEMS:
+            shown.append(f"  and {len(problems) - SHOWN_PROBLEMS} more")
+        message = "\n".join([f"{what} {path} has {len(problems)} problems:", *shown])
+    if len(problems) == 1:
+        hint = problems[0].hint
+    elif what == "contract":
+        hint = f"mend them and check with `merestone contract lint {path}`"
+    else:
+        hint = "mend them and repeat the command"
+    return UsageError(message, field=problems[0].path or path, hint=hint)

@@ -1,0 +1,223 @@
+"""Proof that a published dataset is whole: pointer, chain of manifests, and every object of every version, byte by byte.
+
+Not here: mending (nothing is changed), exit codes (`cli`), lineage (`lineage.proof`; `audit.verify` joins the two).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from merestone.dataset.current import POINTER, chain, current, manifest_name, manifest_numbers
+from merestone.dataset.index import load_table
+from merestone.dataset.known import Sum, halves
+from merestone.dataset.log import objects
+from merestone.dataset.manifest import DataFile, Manifest, ObjectRef
+from merestone.dataset.rows import checksum
+from merestone.errors import CorruptError, UsageError
+from merestone.geometry import kernel
+from merestone.storage.port import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One thing that is not as it should be: which object, what was expected, what was found, which versions name it."""
+
+    path: str
+    problem: str
+    expected: str
+    observed: str
+    versions: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The object in `merestone verify --json`."""
+        return asdict(self) | {"versions": list(self.versions)}
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was looked at, and what is wrong. `orphans` are manifests outside the chain: legal, left by attempts that were cut off."""
+
+    versions: tuple[int, ...]
+    objects: int
+    bytes: int
+    rows: int
+    damages: tuple[Damage, ...]
+    orphans: tuple[str, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.damages
+
+    def to_json(self) -> dict[str, Any]:
+        """The object in `merestone verify --json`."""
+        return {
+            "status": "whole" if self.whole else "damaged",
+            "versions": list(self.versions),
+            "objects": self.objects,
+            "bytes": self.bytes,
+            "rows": self.rows,
+            "damages": [each.to_json() for each in self.damages],
+            "orphans": list(self.orphans),
+        }
+
+
+def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> VerifyReport:
+    """Read everything that a version names and compare it with what the manifests say.
+
+    Args:
+        store: where the dataset is.
+        progress: called with the name of each object before it is read.
+
+    Returns:
+        All damages at once: what cannot be read is a damage, not an exception.
+
+    Raises:
+        UsageError: nothing was ever published here.
+        StoreError: the store cannot be reached.
+    """
+    damages: list[Damage] = []
+    versions = _versions(store, damages)
+    named: dict[str, tuple[ObjectRef, list[Manifest]]] = {}
+    for manifest in versions:
+        for ref in objects(manifest):
+            known, users = named.setdefault(ref.path, (ref, []))
+            users.append(manifest)
+            if (known.bytes, known.sha256, known.rows) != (ref.bytes, ref.sha256, ref.rows):
+                damages.append(
+                    Damage(
+                        ref.path,
+                        "two versions say different things of one object",
+                        f"{known.rows} rows, {known.sha256}",
+                        f"{ref.rows} rows, {ref.sha256}",
+                        tuple(each.version for each in users),
+                    )
+                )
+    total = rows = 0
+    broken = {each.path for each in damages}
+    for path in sorted(named):
+        ref, users = named[path]
+        progress(path)
+        found = list(_object(store, ref, tuple(each.version for each in users)))
+        damages += found
+        broken |= {each.path for each in found}
+        total += ref.bytes
+        rows += ref.rows
+    for manifest in versions:
+        damages += _sums(manifest)
+    if versions and not any(ref.path in broken for ref in _index_objects(versions[0])):
+        damages += _index(store, versions[0])
+    chained = {manifest.version for manifest in versions}
+    orphans = tuple(manifest_name(number) for number in manifest_numbers(store) if versions and number not in chained)
+    return VerifyReport(tuple(sorted(chained)), len(named), total, rows, tuple(damages), orphans)
+
+
+def _versions(store: Store, damages: list[Damage]) -> list[Manifest]:
+    """The versions that can be reached from the pointer, newest first; where the chain breaks is a damage."""
+    out: list[Manifest] = []
+    try:
+        head = current(store)
+        if head is None:
+            raise UsageError(f"{store.url} holds no published dataset", field=store.url, hint="check the path")
+        for manifest, _ in chain(store, head):
+            out.append(manifest)
+    except CorruptError as fault:
+        seen = tuple(each.version for each in out)
+        damages.append(Damage(fault.field or POINTER, fault.message, "a chain of versions down to the first", "it ends here", seen))
+    return out
+
+
+def _object(store: Store, ref: ObjectRef, versions: tuple[int, ...]) -> Iterator[Damage]:
+    def damage(problem: str, expected: object, observed: object) -> Damage:
+        return Damage(ref.path, problem, str(expected), str(observed), versions)
+
+    size = store.size(ref.path)
+    if size is None:
+        yield damage("missing", f"{ref.bytes} bytes", "nothing")
+        return
+    if size != ref.bytes:
+        yield damage("cut or grown", f"{ref.bytes} bytes", f"{size} bytes")
+        return
+    try:
+        with store.open(ref.path) as handle:
+            found = checksum(handle)
+            if found != ref.sha256:
+                yield damage("altered", f"sha256 {ref.sha256}", f"sha256 {found}")
+                return
+            handle.seek(0)
+            meta = pq.read_metadata(handle)
+    except (FileNotFoundError, OSError, pa.ArrowInvalid) as fault:
+        yield damage("unreadable", "a Parquet file", fault)
+        return
+    if meta.num_rows != ref.rows:
+        yield damage("another number of rows", ref.rows, meta.num_rows)
+    if isinstance(ref, DataFile):
+        problem = _geo_problem((meta.metadata or {}).get(b"geo"))
+        if problem:
+            yield damage("not GeoParquet", "`geo` metadata of GeoParquet 1.1 with primary column, CRS and covering", problem)
+
+
+def _geo_problem(geo: bytes | None) -> str | None:
+    if geo is None:
+        return "no `geo` metadata"
+    try:
+        doc = json.loads(geo)
+        column = doc["columns"][doc["primary_column"]]
+        missing = [name for name in ("encoding", "geometry_types", "crs", "covering") if name not in column]
+        if not str(doc["version"]).startswith("1.1"):
+            return f"version {doc['version']}"
+        return f"no {', '.join(missing)}" if missing else None
+    except (ValueError, KeyError, TypeError) as fault:
+        return f"unreadable: {fault!r}"
+
+
+def _sums(manifest: Manifest) -> Iterator[Damage]:
+    rows = sum(file.rows for file in manifest.files)
+    if rows != manifest.features:
+        yield Damage(
+            manifest_name(manifest.version), "the files do not add up", f"{manifest.features} features", f"{rows} rows", (manifest.version,)
+        )
+
+
+def _index_objects(manifest: Manifest) -> Iterator[ObjectRef]:
+    if manifest.index.checkpoint:
+        yield manifest.index.checkpoint
+    yield from (ref for _, ref in manifest.index.log)
+
+
+def _index(store: Store, manifest: Manifest) -> Iterator[Damage]:
+    """The feature index of the current version against its files and its set digest."""
+    name = manifest_name(manifest.version)
+    versions = (manifest.version,)
+    try:
+        table = load_table(store, manifest.index)
+    except CorruptError as fault:
+        yield Damage(fault.field or "_index/", fault.message, "a readable index", "none", versions)
+        return
+    if table.num_rows != manifest.features:
+        yield Damage(name, "the index does not add up", f"{manifest.features} features", f"{table.num_rows} keys", versions)
+    counted = pc.value_counts(table.column("partition").cast(pa.string()))
+    indexed = {each["values"]: each["counts"] for each in counted.to_pylist()}
+    filed: dict[str, int] = {}
+    for file in manifest.files:
+        filed[file.partition] = filed.get(file.partition, 0) + file.rows
+    for partition in sorted({*indexed, *filed}):
+        if indexed.get(partition, 0) != filed.get(partition, 0):
+            yield Damage(
+                name,
+                f"partition {partition or '(none)'} does not add up",
+                f"{indexed.get(partition, 0)} features in the index",
+                f"{filed.get(partition, 0)} rows in the files",
+                versions,
+            )
+    digest = Sum()
+    digest.add(halves(kernel.blake2b16(table.column("key").combine_chunks())), halves(table.column("digest")))
+    if str(digest) != manifest.set_digest:
+        yield Damage(name, "the set digest is not that of the index", manifest.set_digest, str(digest), versions)

@@ -1,0 +1,326 @@
+"""From what a person types (a path, a publication file, @N) to a dataset and its version, and the evidence on one feature.
+
+Not here: reading rows (`dataset.version`), changes as a map (`show`), files for other tools (`extract`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from merestone.contract.files import read_document
+from merestone.dataset.columns import stored_type
+from merestone.dataset.current import current
+from merestone.dataset.manifest import Manifest
+from merestone.dataset.rows import HINT, open_object
+from merestone.dataset.version import Dataset, Version
+from merestone.errors import CorruptError, UsageError
+from merestone.identity import key as keys
+from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
+from merestone.lineage.store import reading
+from merestone.lineage.store.deduplication import deduplicate_report
+from merestone.lineage.store.run_manifest import RunManifest, attempts_of, read_manifest
+from merestone.lineage.store.verdict import run_summary
+from merestone.publication.publication import Publication
+from merestone.publication.reader import read_publication
+from merestone.source.located import named_as_delivery
+from merestone.storage.open import open_store
+from merestone.storage.port import Store
+
+_VERSION = re.compile(r"(?P<where>.+)@v?(?P<version>[1-9]\d{0,8})", re.DOTALL)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What a person typed for a dataset: where it is, and which version (None: the current one)."""
+
+    where: str
+    version: int | None
+
+
+def parse_address(text: str) -> Address:
+    """Split `DATASET@N`. A path that exists as it was typed is taken whole, so that an @ in a name does no harm."""
+    match = _VERSION.fullmatch(text)
+    if match is None or Path(text).exists():
+        return Address(text, None)
+    return Address(match["where"], int(match["version"]))
+
+
+def open_dataset(path: str | os.PathLike[str]) -> Dataset:
+    """The dataset at a folder, or at the destination of a publication file. Its versions are read when they are asked for.
+
+    Args:
+        path: a folder or `file://` URL that holds a published dataset, or a publication file.
+
+    Raises:
+        UsageError: there is nothing there, or the publication file is broken.
+    """
+    text = os.fspath(path)
+    if _URL.match(text):
+        return Dataset(open_store(text))
+    place = Path(text)
+    if place.is_dir():
+        return Dataset(open_store(text))
+    if place.is_file():
+        return Dataset(open_store(publication_at(text).destination))
+    address = parse_address(text)
+    hint = "check the path: a folder that holds a published dataset, or a publication file"
+    if address.version is not None and Path(address.where).exists():
+        hint = f"a version is named where rows are read: version={address.version}"
+    raise UsageError(f"{text} does not exist", field=text, hint=hint)
+
+
+def publication_at(path: str) -> Publication:
+    """A publication file, read.
+
+    Raises:
+        UsageError: it is missing or broken, or is a contract or a delivery.
+    """
+    if Path(path).is_file():
+        if named_as_delivery(path):
+            raise UsageError(
+                f"{path} is a delivery, not a publication file",
+                field=path,
+                hint=f"merestone init {path} drafts a publication file for it; with one: merestone publish FILE --source {path}",
+            )
+        tree = read_document(path, what="publication").tree
+        if "contract_version" in tree and "destination" not in tree:
+            raise UsageError(
+                f"{path} is a contract, not a publication file",
+                field=path,
+                hint="name the publication file, which says where the source and the destination are",
+            )
+    return read_publication(path)
+
+
+def whole(text: str) -> Dataset:
+    """The dataset of a command that is about all of its versions.
+
+    Raises:
+        UsageError: as `open_dataset`, or a version is named.
+    """
+    address = parse_address(text)
+    if address.version is not None:
+        raise UsageError(f"{text} names a version, but this is about the whole dataset", field=text, hint=f"leave out @{address.version}")
+    return open_dataset(address.where)
+
+
+def version_at(text: str) -> Version:
+    """The version that `DATASET[@N]` names.
+
+    Raises:
+        UsageError: as `open_dataset`, nothing was published there, or there is no such version.
+        CorruptError: the published state contradicts itself.
+    """
+    address = parse_address(text)
+    return open_dataset(address.where).version(address.version)
+
+
+def current_version(store: Store) -> int | None:
+    """The number of the version that readers see, None where nothing was published yet."""
+    head = current(store)
+    return head.manifest.version if head else None
+
+
+# --- lineage ---------------------------------------------------------------------------------------------------------------------------
+
+
+def run_of(version: Version) -> tuple[str, int]:
+    """The run that made what a version holds, and the version that it made: behind a roll-back, the one that was gone back to.
+
+    Raises:
+        UsageError: that version names no lineage.
+    """
+    manifest = version.manifest
+    while manifest.rollback is not None:
+        manifest = Dataset(version.store).manifest(int(manifest.rollback["to"]))
+    return sealed_of(version.store, manifest).run_id, manifest.version
+
+
+def sealed_of(store: Store, manifest: Manifest) -> RunManifest:
+    """The run manifest of lineage that a version names, proved by its checksum.
+
+    Raises:
+        UsageError: the version names none.
+        CorruptError: it is missing or altered.
+    """
+    if manifest.lineage is None:
+        raise UsageError(
+            f"version {manifest.version} of {manifest.name} names no lineage",
+            field=str(manifest.version),
+            hint="name another version with @N, or a run with --run",
+        )
+    return read_manifest(store, manifest.lineage["run_manifest"], sha256=manifest.lineage["sha256"])
+
+
+def lineage_summary(store: Store, run_id: str) -> dict[str, Any]:
+    """What happened in a run, with `sealed_events` and, where rows had to be set aside, what deduplication found (`deduplication`).
+
+    Of a run that `expired`, the tombstone tells; `sealed_events` are then those that were carried on for live features.
+
+    Raises:
+        UsageError: no such sealed run.
+        CorruptError: a manifest or a part cannot be read.
+    """
+    summary = run_summary(store, run_id)
+    attempts = attempts_of(store, run_id)
+    summary["sealed_events"] = sum(part.rows for each in attempts for part in each.parts)
+    summary["deduplication"] = None
+    expired = attempts[-1].expired
+    summary["expired"] = (
+        None
+        if expired is None
+        else {
+            "utc": expired.expired_utc,
+            "window": expired.window,
+            "basis": expired.basis,
+            "tombstone": expired.tombstone,
+        }
+    )
+    if summary["sealed_events"] > summary["total_events"]:
+        summary["deduplication"] = set_aside(store, attempts)
+    return summary
+
+
+def set_aside(store: Store, attempts: Sequence[RunManifest]) -> dict[str, Any]:
+    """What deduplication sets aside in a run, and the conflicts among it."""
+    total: dict[str, Any] = {"rows": 0, "standing": 0, "replays": 0, "corrections": 0, "conflicts": 0, "samples": []}
+    for table in reading.scan(store, attempts, names=LINEAGE_ARROW_SCHEMA.names):
+        found = deduplicate_report(table).to_json()
+        for name in ("rows", "standing", "replays", "corrections", "conflicts"):
+            total[name] += found[name]
+        total["samples"] = [*total["samples"], *found["samples"]][:20]
+    return total
+
+
+# --- one feature -----------------------------------------------------------------------------------------------------------------------
+
+
+def why(dataset: Dataset, feature_id: str, limit: int | None = None) -> dict[str, Any]:
+    """Why a feature is as it is: where it stands, the versions that touched it, the runs that met it. Newest first.
+
+    Args:
+        dataset: the dataset.
+        feature_id: the key as messages and lineage write it: its text, a JSON array for composite keys.
+        limit: at most so many runs.
+
+    Returns:
+        `feature_id`, `version` (the current one), `present`, `partition`, `since` (the version that made it what it is), `versions`
+        (the change logs' entries) and `runs` (lineage).
+
+    Raises:
+        UsageError: neither a version nor a run knows the feature, or the text is no key of this dataset.
+        CorruptError: a manifest, change log or event file cannot be read.
+    """
+    manifests = list(dataset.manifests())
+    head = manifests[0]
+    touched = list(_touches(dataset.store, manifests, _canonical_keys(manifests, feature_id)))
+    # A roll-back names the lineage of an older version: the oldest version that names a run is the one that it made.
+    names = {each.lineage["run_manifest"]: each.version for each in manifests if each.lineage}
+    runs = reading.why(dataset.store, feature_id, versions=names, limit=limit)
+    if not touched and not runs:
+        raise UsageError(
+            f"no version and no run of {head.name} knows a feature {feature_id}",
+            field=feature_id,
+            hint=f"write the key as it stands in {', '.join(head.key['columns'])}; letters, blanks and leading zeros count",
+        )
+    present = bool(touched) and touched[0]["class"] != "removed"
+    made = next((each["version"] for each in touched if each["class"] in ("added", "changed", "reprocessed")), None)
+    return {
+        "feature_id": feature_id,
+        "name": head.name,
+        "version": head.version,
+        "present": present,
+        "partition": touched[0]["partition"] if present else None,
+        "since": made if present else None,
+        "versions": touched,
+        "runs": runs,
+    }
+
+
+def _canonical_keys(manifests: list[Manifest], feature_id: str) -> list[bytes]:
+    """The canonical keys that a feature id has had: one for each key rule under which the text is a key.
+
+    Raises:
+        UsageError: it is a key under no rule that the dataset ever had.
+    """
+    rules = {str((each.key["columns"], each.key.get("types"))): each for each in manifests}
+    found, wrong = [], []
+    for each in rules.values():
+        try:
+            found.append(canonical_key(each, feature_id))
+        except UsageError as fault:
+            wrong.append(fault)
+    if not found:
+        raise wrong[0]
+    return list(dict.fromkeys(found))
+
+
+def canonical_key(manifest: Manifest, feature_id: str) -> bytes:
+    """The canonical key bytes of a feature id.
+
+    Raises:
+        UsageError: the text is no key of this dataset.
+    """
+    columns = list(manifest.key["columns"])
+    kinds = [stored_type(kind) for kind in manifest.key.get("types") or ["string"] * len(columns)]
+    wrong = UsageError(
+        f"{feature_id} is no key of {manifest.name}",
+        field=feature_id,
+        hint=f"the key is {', '.join(f'{name} ({kind})' for name, kind in zip(columns, kinds, strict=True))}"
+        + ("; write it as a JSON array" if len(columns) > 1 else ""),
+    )
+    try:
+        values = json.loads(feature_id) if len(columns) > 1 else ["" if feature_id == '""' else _unescaped(feature_id)]
+        if not isinstance(values, list) or len(values) != len(columns):
+            raise wrong
+        arrays = [
+            pa.array([str(value)], pa.string()).cast(kind) if not pa.types.is_binary(kind) else pa.array([bytes.fromhex(value)], kind)
+            for value, kind in zip(values, kinds, strict=True)
+        ]
+    except (ValueError, TypeError, pa.ArrowException) as fault:
+        raise wrong from fault
+    canonical, _ = keys.key_bytes(pa.table(dict(zip(columns, arrays, strict=True))), columns)
+    out: bytes = canonical[0].as_py()
+    return out
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text)
+
+
+def _touches(store: Store, manifests: list[Manifest], known_as: list[bytes]) -> Iterator[dict[str, Any]]:
+    """What the change logs say of one key (its bytes under each key rule), newest version first, back to where it first came."""
+    for manifest in manifests:
+        handle, _ = open_object(store, manifest.changes)
+        with handle:
+            try:
+                handle.seek(0)
+                rows = pq.read_table(handle, filters=pc.field("key").isin(pa.array(known_as, pa.binary())), use_threads=False)
+            except (OSError, pa.ArrowInvalid) as fault:
+                raise CorruptError(f"{manifest.changes.path} is altered: {fault}", field=manifest.changes.path, hint=HINT) from fault
+        for row in rows.to_pylist():
+            yield {
+                "version": manifest.version,
+                "time_utc": manifest.time_utc,
+                "run_id": manifest.run_id,
+                "class": row["class"],
+                "labels": [name for name in ("reversed", "rekeyed") if row[name]],
+                "attributes": row["attributes"],
+                "geometry": row["geometry"],
+                "geometry_change": row["geometry_change"],
+                "fields": row["fields"] or [],
+                "partition": row["partition"],
+                "old_partition": row["old_partition"],
+                "reason": manifest.rollback["reason"] if manifest.rollback else None,
+            }

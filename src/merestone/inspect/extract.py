@@ -1,0 +1,418 @@
+"""A version, or a change, as a file or text for other tools: GeoParquet, GeoPackage, GeoJSON.
+
+Not here: showing the live files in place (`dataset.views`), which is cheaper for DuckDB, GDAL and QGIS.
+
+Coordinates are those of the dataset, in its CRS and x before y, in every format: nothing is transformed on the way out. GeoJSON in another
+CRS than WGS 84 says so in a `crs` member (GeoJSON 2008; RFC 7946 knows none), so that no reader can take metres for degrees unwarned.
+Files are written beside their place and then moved there: whole, or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyogrio.raw
+import shapely
+
+from merestone.dataset.columns import Columns
+from merestone.dataset.feed import Changes, had, has
+from merestone.dataset.version import Box, Version
+from merestone.errors import MerestoneError, StoreError, UsageError
+from merestone.identity import key as keys
+
+RECORD_SEPARATOR = "\x1e"
+"""What begins each text of a GeoJSON text sequence (RFC 8142)."""
+FEED_METADATA = "merestone"
+"""The metadata key of a feed in Parquet under which `changes_file` writes what it is about."""
+_WGS84 = 4326
+_GPKG_TYPES = {
+    "point": "Point",
+    "linestring": "LineString",
+    "polygon": "Polygon",
+    "multipolygon": "MultiPolygon",
+    "multipoint": "MultiPoint",
+    "multilinestring": "MultiLineString",
+    "geometrycollection": "GeometryCollection",
+}
+_DIMENSIONS = {"xy": "", "xyz": " Z", "xym": " M", "xyzm": " ZM"}
+
+Rows = Iterable[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a file has to know of the rows that are written to it: the dataset's name, its contract's body, key columns, and columns."""
+
+    name: str
+    contract: Mapping[str, Any]
+    key: tuple[str, ...]
+    columns: Columns
+
+
+def form_of(version: Version) -> Form:
+    """The form of a version's rows."""
+    manifest = version.manifest
+    return Form(manifest.name, manifest.contract, tuple(manifest.key["columns"]), version.columns)
+
+
+def version_file(version: Version, path: str, *, columns: Sequence[str] | None = None, bbox: Box | None = None) -> int:
+    """Write a version, or some columns and a box of it, in the format of the file's extension. Memory is bounded by a row group.
+
+    Args:
+        version: what to write.
+        path: .parquet or .geoparquet, .gpkg, .geojson or .json (one collection), .geojsons (text sequence), .geojsonl (a feature a line).
+        columns: names, in the order wanted; None for all.
+        bbox: x, y minimum then maximum in the dataset's CRS.
+
+    Returns:
+        How many features were written.
+
+    Raises:
+        UsageError: an extension that is not in the list, an unknown column, no box.
+        StoreError: the file cannot be written.
+        CorruptError: a data file is missing, cut or altered.
+    """
+    check_version_path(path)
+    names = list(columns) if columns is not None else version.columns.schema.names
+    with written_whole(path) as place:
+        return write_rows(form_of(version), version.batches(columns, bbox), place, names)
+
+
+def check_version_path(path: str, option: str = "--out") -> None:
+    """Refuse a file name that no rows can be written to. Raises UsageError."""
+    _writer(path, _VERSION_WRITERS, option)
+
+
+def write_rows(form: Form, batches: Rows, path: str, columns: Sequence[str] | None = None) -> int:
+    """Write rows in the format of the file's extension, at that very place (see `written_whole`).
+
+    Args:
+        form: what the rows are.
+        batches: pyarrow.RecordBatch with the columns.
+        path: as for `version_file`.
+        columns: the names in the batches; None for all of the form.
+
+    Returns:
+        How many rows were written.
+
+    Raises:
+        MerestoneError: what reading the batches raised, whatever the writer made of it.
+    """
+    count = _Count(batches)
+    names = list(columns) if columns is not None else form.columns.schema.names
+    try:
+        _writer(path, _VERSION_WRITERS)(form, names, iter(count), path)
+    except Exception:  # a writer in C raises what it likes where its rows break off; the fault of reading them is the one to tell
+        if count.fault is not None:
+            raise count.fault from None
+        raise
+    return count.rows
+
+
+def changes_file(version: Version, change: Changes, path: str, about: Mapping[str, Any] | None = None) -> None:
+    """Write a change with its rows before and after.
+
+    Args:
+        version: the version that the change leads to.
+        change: `feed.changes(..., with_rows=True)`.
+        path: .parquet or .geoparquet, .geojsons (text sequence), .geojsonl (a feature a line).
+        about: what `apply` needs to know of the two versions; it goes into the metadata of Parquet.
+
+    Raises:
+        UsageError, StoreError: as `version_file`.
+    """
+    writer = _writer(path, _CHANGES_WRITERS)
+    table = changes_table(version, change)
+    with written_whole(path) as place:
+        writer(version, table, place, about)
+
+
+def check_changes_path(path: str) -> None:
+    """Refuse a file name that no change can be written to, before anything is read. Raises UsageError."""
+    _writer(path, _CHANGES_WRITERS)
+
+
+def changes_table(version: Version, change: Changes) -> Any:
+    """A change as one table, one row per touched key, ordered by key bytes.
+
+    Columns: `feature_id`; `class`, `reversed`, `rekeyed`, `attributes_changed`, `geometry_changed`, `geometry_change` (the largest
+    distance, in units of the CRS), `fields`; `old_partition`, `partition`; `before` and `after` (structs of all attributes, null where
+    the feature did not or does not exist); `key` (canonical bytes), `old_digest`, `digest`; `geometry` (after) and `geometry_before`, as
+    WKB.
+    """
+    feed, geometry = change.table, version.columns.geometry
+    before = _aligned(change.before, had(feed), version.columns.schema)
+    after = _aligned(change.after, has(feed), version.columns.schema)
+    size = feed.num_rows
+    flags = {"before": had(feed), "after": has(feed)}
+    sides = {}
+    for name, rows in (("before", before), ("after", after)):
+        fields = [each for each in rows.schema if each.name != geometry]
+        missing = pa.array(~np.asarray(flags[name].combine_chunks()).astype(bool))
+        arrays = [rows.column(each.name).combine_chunks() for each in fields]
+        sides[name] = pa.StructArray.from_arrays(arrays, fields=fields, mask=missing) if fields else pa.nulls(size, pa.struct([]))
+    ids = keys.ids_of(feed.column("key").combine_chunks()) if size else pa.array([], pa.string())
+    return pa.table(
+        {
+            "feature_id": ids,
+            "class": feed.column("class"),
+            "reversed": feed.column("reversed"),
+            "rekeyed": feed.column("rekeyed"),
+            "attributes_changed": feed.column("attributes"),
+            "geometry_changed": feed.column("geometry"),
+            "geometry_change": feed.column("geometry_change"),
+            "fields": feed.column("fields"),
+            "old_partition": feed.column("old_partition"),
+            "partition": feed.column("partition"),
+            "before": sides["before"],
+            "after": sides["after"],
+            "key": feed.column("key"),
+            "old_digest": feed.column("old_digest"),
+            "digest": feed.column("digest"),
+            "geometry": after.column(geometry),
+            "geometry_before": before.column(geometry),
+        }
+    )
+
+
+def _aligned(rows: Any, there: Any, schema: Any) -> Any:
+    """The rows of one side, one per row of the feed: nulls where the feature is not on this side."""
+    flags = np.asarray(there.combine_chunks()).astype(bool)
+    if rows is None:
+        rows = schema.empty_table()
+    place = pa.array(np.cumsum(flags) - 1, mask=~flags)
+    return rows.combine_chunks().take(place)
+
+
+# --- GeoJSON ---------------------------------------------------------------------------------------------------------------------------
+
+
+def features(batches: Rows, geometry: str, id_columns: Sequence[str], columns: Sequence[str]) -> Iterator[str]:
+    """Rows as GeoJSON features, one text each without line breaks.
+
+    Args:
+        batches: record batches with `columns`.
+        geometry: the name of the geometry column; null where it is not among them.
+        id_columns: the key; the feature's `id` is its text, left out where a key column is missing.
+        columns: the names in the batches; all but the geometry become properties.
+    """
+    keyed = all(name in columns for name in id_columns)
+    for batch in batches:
+        shapes = _shapes(batch.column(geometry)) if geometry in columns else ["null"] * batch.num_rows
+        ids = keys.feature_ids(batch, id_columns).to_pylist() if keyed else None
+        properties = batch.select([name for name in columns if name != geometry]).to_pylist()
+        for place, shape in enumerate(shapes):
+            named = f'"id":{_json(ids[place])},' if ids is not None else ""
+            yield f'{{"type":"Feature",{named}"geometry":{shape},"properties":{_json(properties[place])}}}'
+
+
+def change_features(table: Any) -> Iterator[str]:
+    """The rows of `changes_table` as GeoJSON features: the geometry after, and `before`, `after` and `geometry_before` as properties."""
+    names = [
+        "class",
+        "reversed",
+        "rekeyed",
+        "attributes_changed",
+        "geometry_changed",
+        "geometry_change",
+        "fields",
+        "old_partition",
+        "partition",
+        "before",
+        "after",
+    ]
+    for batch in table.combine_chunks().to_batches(max_chunksize=10_000):
+        now, then = _shapes(batch.column("geometry")), _shapes(batch.column("geometry_before"))
+        ids = batch.column("feature_id").to_pylist()
+        for place, properties in enumerate(batch.select(names).to_pylist()):
+            told = _json(properties)[:-1]
+            yield (
+                f'{{"type":"Feature","id":{_json(ids[place])},"geometry":{now[place]},'
+                f'"properties":{told},"geometry_before":{then[place]}}}}}'
+            )
+
+
+def collection(texts: Iterable[str], epsg: int, members: dict[str, Any] | None = None) -> Iterator[str]:
+    """Features as one GeoJSON FeatureCollection in pieces of text; `members` are foreign members that stand before the features."""
+    head: dict[str, Any] = {"type": "FeatureCollection", **(members or {})}
+    if epsg != _WGS84:
+        head["crs"] = {"type": "name", "properties": {"name": f"urn:ogc:def:crs:EPSG::{epsg}"}}
+    yield f'{_json(head)[:-1]},"features":['
+    for place, text in enumerate(texts):
+        yield f"{',' if place else ''}\n{text}"
+    yield "]}\n"
+
+
+def _shapes(wkb: Any) -> list[str]:
+    texts = shapely.to_geojson(shapely.from_wkb(wkb.to_numpy(zero_copy_only=False)))
+    return ["null" if each is None else each for each in texts]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: times as ISO 8601, decimals as text (exact), bytes in base64, what is no number as null."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    return b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+# --- files -----------------------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def written_whole(path: str) -> Iterator[str]:
+    """A temporary name beside `path` to write to; it takes the place of `path` at the end, and is gone where something went wrong.
+
+    Raises:
+        StoreError: the place cannot be written.
+    """
+    target = Path(path)
+    place = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")
+    try:
+        yield str(place)
+        place.replace(target)
+    except (OSError, pa.ArrowException, RuntimeError) as fault:  # RuntimeError: what pyogrio raises, whatever GDAL met
+        raise StoreError(
+            f"{path} cannot be written: {getattr(fault, 'strerror', None) or fault}",
+            field=path,
+            hint="check the folder, its permissions and the space on the disk",
+        ) from fault
+    finally:
+        with suppress(OSError):  # what cannot be removed is a leftover with a telling name, and the first fault is the one to tell
+            place.unlink(missing_ok=True)
+
+
+class _Count:
+    """Batches on their way to a writer, counted; a fault of reading is kept, since a writer in C would turn it into one of its own."""
+
+    def __init__(self, batches: Rows) -> None:
+        self._batches = batches
+        self.rows = 0
+        self.fault: MerestoneError | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            for batch in self._batches:
+                self.rows += batch.num_rows
+                yield batch
+        except MerestoneError as fault:
+            self.fault = fault
+            raise
+
+
+def _parquet(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+    schema = _selected(form, names)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _geopackage(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+    schema, contract = _selected(form, names), form.contract
+    geometry = form.columns.geometry if form.columns.geometry in names else None
+    kind = _GPKG_TYPES.get(contract["geometry_type"], "Unknown")
+    dimensions = _DIMENSIONS[(contract.get("geometry") or {}).get("dimensions", "xy")]
+    reader = pa.RecordBatchReader.from_batches(schema, batches)
+    pyogrio.raw.write_arrow(
+        reader,
+        path,
+        layer=form.name,
+        driver="GPKG",
+        geometry_name=geometry,
+        geometry_type=f"{kind}{dimensions}" if geometry else None,
+        crs=f"EPSG:{form.columns.epsg}" if geometry else None,
+    )
+
+
+def _geojson(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+    with Path(path).open("w", encoding="utf-8") as file:
+        file.writelines(collection(_texts(form, names, batches), form.columns.epsg, {"name": form.name}))
+
+
+def _sequence(separator: str) -> Callable[[Form, Sequence[str], Iterator[Any], str], None]:
+    def write(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+        with Path(path).open("w", encoding="utf-8") as file:
+            file.writelines(f"{separator}{text}\n" for text in _texts(form, names, batches))
+
+    return write
+
+
+def _texts(form: Form, names: Sequence[str], batches: Iterator[Any]) -> Iterator[str]:
+    return features(batches, form.columns.geometry, form.key, names)
+
+
+def _selected(form: Form, names: Sequence[str]) -> Any:
+    schema = form.columns.schema
+    return pa.schema([schema.field(name) for name in names], metadata=schema.metadata if form.columns.geometry in names else None)
+
+
+def _changes_parquet(version: Version, table: Any, path: str, about: Mapping[str, Any] | None) -> None:
+    schema = version.columns.schema
+    metadata = {FEED_METADATA: json.dumps(about, ensure_ascii=False)} if about is not None else {}
+    if schema.metadata and b"geo" in schema.metadata:
+        geo = json.loads(schema.metadata[b"geo"])
+        column = geo["columns"][geo["primary_column"]]
+        geo = {**geo, "primary_column": "geometry", "columns": {"geometry": column, "geometry_before": column}}
+        metadata["geo"] = json.dumps(geo)
+    table = table.replace_schema_metadata(metadata or None)
+    pq.write_table(table, path, compression="zstd")
+
+
+def _changes_sequence(separator: str) -> Callable[[Version, Any, str, Mapping[str, Any] | None], None]:
+    def write(_: Version, table: Any, path: str, _about: Mapping[str, Any] | None) -> None:
+        with Path(path).open("w", encoding="utf-8") as file:
+            file.writelines(f"{separator}{text}\n" for text in change_features(table))
+
+    return write
+
+
+_VERSION_WRITERS: dict[str, Callable[[Form, Sequence[str], Iterator[Any], str], None]] = {
+    ".parquet": _parquet,
+    ".geoparquet": _parquet,
+    ".gpkg": _geopackage,
+    ".geojson": _geojson,
+    ".json": _geojson,
+    ".geojsons": _sequence(RECORD_SEPARATOR),
+    ".geojsonl": _sequence(""),
+}
+_CHANGES_WRITERS: dict[str, Callable[[Version, Any, str, Mapping[str, Any] | None], None]] = {
+    ".parquet": _changes_parquet,
+    ".geoparquet": _changes_parquet,
+    ".geojsons": _changes_sequence(RECORD_SEPARATOR),
+    ".geojsonl": _changes_sequence(""),
+}
+
+
+def _writer(path: str, writers: dict[str, Any], option: str = "--out") -> Any:
+    found = writers.get(Path(path).suffix.lower())
+    if found is None:
+        raise UsageError(
+            f"{option} {path}: the extension says no format that can be written", field=option, hint=f"use one of {', '.join(writers)}"
+        )
+    return found

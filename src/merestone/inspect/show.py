@@ -1,0 +1,209 @@
+"""A change between two versions as values to show: counts for a summary, features for a map.
+
+Not here: the feed itself (`dataset.feed`), how it looks (`report.text`, `report.map`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyproj import CRS
+
+from merestone.contract.lint import metres_per_unit
+from merestone.dataset import feed
+from merestone.dataset.feed import Changes
+from merestone.dataset.manifest import DataFile
+from merestone.dataset.version import Dataset, Version
+from merestone.identity import key as keys
+from merestone.render.map import FEATURES, ChangeMap, MapFeature
+from merestone.results.result import CLASSES, Changed, Counts, DiffResult, most_changed
+
+CONTEXT = 4_000
+"""How many unchanged features are drawn pale beneath a change."""
+_CONTEXT_ROWS = 200_000  # rows that are read for them, at most
+_VALUES = 12  # attributes that are shown of an added or removed feature
+
+
+def counts(change: Changes) -> Counts:
+    """How many keys each class and label has. `suppressed` is no part of a feed."""
+    found = change.counts()
+    return Counts(**{name: found[name] for name in (*CLASSES, "reversed", "rekeyed", "reprocessed")})
+
+
+def changes(
+    dataset: Dataset, from_version: int | None, to_version: int | None, *, with_rows: bool = False, with_keys: bool = False
+) -> tuple[Changes, DiffResult]:
+    """What leads from one version to another (`feed.changes`), and its summary.
+
+    Args:
+        dataset: the dataset.
+        from_version: the version to start from, 0 for nothing; the parent of `to_version` by default.
+        to_version: the version to arrive at; the current one by default.
+        with_rows: read the rows before and after.
+        with_keys: list the keys of each class and label as text.
+
+    Raises:
+        UsageError, CorruptError: as `feed.changes`.
+    """
+    clock = time.perf_counter()
+    change = feed.changes(dataset, from_version, to_version, with_rows=with_rows)
+    result = difference(dataset, change, with_keys=with_keys)
+    return change, replace(result, seconds=time.perf_counter() - clock)
+
+
+def difference(dataset: Dataset, change: Changes, *, with_keys: bool = False) -> DiffResult:
+    """The summary of a change."""
+    target = dataset.manifest(change.to_version)
+    table, found = change.table, counts(change)
+    changed = table.filter(pc.equal(table.column("class"), "changed"))
+    shapes, values = (np.asarray(changed.column(name).combine_chunks()).astype(bool) for name in ("geometry", "attributes"))
+    fields = pc.value_counts(pc.list_flatten(changed.column("fields").combine_chunks())).to_pylist()
+    unit = CRS.from_epsg(int(target.contract["crs_epsg"])).axis_info[0].unit_name
+    listed = None
+    if with_keys:
+        text = keys.ids_of(table.column("key").combine_chunks()) if table.num_rows else pa.array([], pa.string())
+        listed = {
+            name: tuple(text.filter(pc.equal(table.column("class").combine_chunks(), name)).to_pylist())
+            for name in (*CLASSES, "reprocessed")
+        }
+        listed |= {name: tuple(text.filter(table.column(name).combine_chunks()).to_pylist()) for name in ("reversed", "rekeyed")}
+    present = table.num_rows - found.removed
+    return DiffResult(
+        before=f"{target.name} v{change.from_version}" if change.from_version else f"{target.name}, from nothing",
+        after=f"v{change.to_version}",
+        delta=found,
+        unchanged=target.features - present,
+        keys=listed,
+        changed=Changed(
+            attributes=int((values & ~shapes).sum()),
+            geometry=int((shapes & ~values).sum()),
+            both=int((values & shapes).sum()),
+            largest_move=pc.max(changed.column("geometry_change")).as_py(),
+            unit={"metre": "m", "degree": "degrees"}.get(unit, unit),
+            most=most_changed((each["values"], each["counts"]) for each in fields),
+        ),
+    )
+
+
+def change_map(dataset: Dataset, change: Changes, attribution: str = "") -> ChangeMap:
+    """A change as a map: rows before and after, of as many features as a page shows, on a ground of unchanged ones.
+
+    Args:
+        dataset: the dataset.
+        change: a change of it, its rows need not be read.
+        attribution: whose data this is.
+
+    Raises:
+        CorruptError: a data file is missing, cut or altered.
+    """
+    target = dataset.version(change.to_version)
+    body = target.manifest.contract
+    epsg = int(body["crs_epsg"])
+    shown = _choose(change.table)
+    features = list(_features(dataset, change, target, shown))
+    return ChangeMap(
+        name=target.manifest.name,
+        before=f"v{change.from_version}" if change.from_version else "nothing",
+        after=f"v{change.to_version}",
+        crs=f"EPSG:{epsg}",
+        features=features,
+        totals=counts(change),
+        geographic=bool(CRS.from_epsg(epsg).is_geographic),
+        metres=metres_per_unit(epsg),
+        precision=int(body["coordinate_precision"]),
+        context=_context(target, change.table),
+        attribution=attribution,
+    )
+
+
+def _choose(table: Any) -> Any:
+    """The rows of a feed that a page shows, ordered by key; every class is fairly present."""
+    table = table.filter(pc.is_in(table.column("class"), value_set=pa.array(CLASSES)))
+    if table.num_rows <= FEATURES:
+        return table
+    kinds = np.asarray(table.column("class").combine_chunks().dictionary_encode().indices)
+    by_class = sorted((np.flatnonzero(kinds == code) for code in np.unique(kinds)), key=len)
+    room, kept = FEATURES, []
+    for waiting, rows in zip(range(len(by_class), 0, -1), by_class, strict=True):
+        kept.append(rows[: room // waiting])
+        room -= len(kept[-1])
+    return table.take(pa.array(np.sort(np.concatenate(kept))))
+
+
+def _features(dataset: Dataset, change: Changes, target: Version, shown: Any) -> Iterator[MapFeature]:
+    if not shown.num_rows:
+        return
+    had, has = feed.had(shown), feed.has(shown)
+    after = feed.rows_of(target, shown.filter(has), "partition")
+    before = None
+    if pc.any(had).as_py():
+        source = dataset.version(change.from_version)
+        before = feed.rows_of(source, shown.filter(had), "old_partition")
+    then, now = _Side(before, had, target), _Side(after, has, target)
+    ids = keys.ids_of(shown.column("key").combine_chunks()).to_pylist()
+    for place, row in enumerate(shown.to_pylist()):
+        old, new = then.row(place), now.row(place)
+        yield MapFeature(
+            key=ids[place],
+            kind=row["class"],
+            before=old.pop("", None),
+            after=new.pop("", None),
+            fields=tuple(_differences(row["class"], row["fields"], old, new)),
+            labels=tuple(name for name in ("reversed", "rekeyed") if row[name]),
+            move=row["geometry_change"],
+        )
+
+
+class _Side:
+    """The rows of one side, found by their place among all shown ones; the geometry is under the name ""."""
+
+    def __init__(self, rows: Any, there: Any, version: Version) -> None:
+        flags = np.asarray(there.combine_chunks()).astype(bool)
+        self._place = np.where(flags, np.cumsum(flags) - 1, -1)
+        self._rows = rows
+        self._keys = set(version.manifest.key["columns"])
+        self._geometry = version.columns.geometry
+
+    def row(self, place: int) -> dict[str, Any]:
+        if self._rows is None or self._place[place] < 0:
+            return {}
+        row = self._rows.slice(int(self._place[place]), 1).to_pylist()[0]
+        out = {name: value for name, value in row.items() if name not in self._keys and name != self._geometry}
+        return {**out, "": row.get(self._geometry)}
+
+
+def _differences(kind: str, fields: list[str] | None, old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    if kind in ("added", "removed"):
+        values = [(name, old.get(name), new.get(name)) for name in (new or old)]
+        yield from [each for each in values if each[1] is not None or each[2] is not None][:_VALUES]
+    elif kind == "changed":
+        # A feature that went and came back has no list of fields: its values are compared.
+        for name in fields or [name for name in new if old.get(name) != new.get(name)]:
+            yield name, old.get(name), new.get(name)
+
+
+def _context(version: Version, table: Any) -> list[bytes]:
+    """Some features that did not change, evenly drawn from the files that lie nearest: those of touched partitions."""
+    places = {each for name in ("partition", "old_partition") for each in table.column(name).unique().to_pylist()}
+    chosen: list[DataFile] = []
+    rows = 0
+    for file in sorted(version.manifest.files, key=lambda each: (each.partition not in places, each.path)):
+        if rows + file.rows > _CONTEXT_ROWS and chosen:
+            break
+        chosen.append(file)
+        rows += file.rows
+    columns, step = list(version.manifest.key["columns"]), max(1, rows // CONTEXT)
+    touched = table.column("key").combine_chunks()
+    out: list[bytes] = []
+    for file in chosen:
+        for batch in version.file_batches(file):
+            canonical, _ = keys.key_bytes(batch, columns)
+            still = batch.column(version.columns.geometry).filter(pc.invert(pc.is_in(canonical, value_set=touched))).drop_null()
+            out += still.take(pa.array(np.arange(0, len(still), step))).to_pylist()
+    return out[:CONTEXT]

@@ -1,0 +1,77 @@
+"""The layouts and grids of a run: of the source digest, and of what the last version was digested in.
+
+Not here: the digest itself (`identity.digest`), how fine a grid may be (`identity.grid`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyproj import CRS
+
+from merestone.contract.body import from_body
+from merestone.contract.contract import Contract
+from merestone.dataset.manifest import Manifest
+from merestone.errors import MissingError
+from merestone.geometry.form import Grid
+from merestone.identity.digest import KERNELS, Layout, layout_of_contract
+from merestone.identity.grid import source_grid
+from merestone.normalise import crs as crs_stage
+from merestone.normalise.crs import Operation
+
+
+def old_layout(last: Manifest, stored: Layout, contract: Contract, key_columns: Sequence[str]) -> Layout | None:
+    """The layout that the digests of the last version are of, for today's attributes; None where it is today's.
+
+    Attributes that are or were the key count as they counted then: those of the last version's key do not, nor do those of today's that
+    it did not have.
+
+    Raises:
+        MissingError: the last version was written under a layout that this version of Merestone does not know.
+    """
+    was = last.domain
+    if was["layout"] not in KERNELS:
+        raise MissingError(
+            f"v{last.version} has digests of layout {was['layout']}, which this version of Merestone does not know",
+            field="domain",
+            hint="use the Merestone version that wrote it, or a newer one",
+        )
+    then = from_body(last.contract)
+    grids = {each.name: each.grid for each in layout_of_contract(then).fields}
+    leave_out = {*last.key["columns"], *(name for name in key_columns if then.field(name) is None)}
+    old = replace(
+        stored,
+        version=was["layout"],
+        grid=Grid(was["precision"], was["z_precision"], was["m_precision"]),
+        shape=replace(stored.shape, dimensions=was["dimensions"], direction=was["direction"]),
+        fields=tuple(replace(each, grid=grids.get(each.name, each.grid)) for each in layout_of_contract(contract, leave_out).fields),
+    )
+    return None if old == stored else old
+
+
+def source_precision(precision: int, epsg: int, operation: Operation) -> int:
+    """Decimals of the source digest's grid, in units of the delivered CRS (spec: not above 1/100 of the contract's grid on the ground)."""
+    return source_grid(
+        precision,
+        _metres(CRS.from_epsg(epsg)),
+        _metres(CRS.from_user_input(operation.source)),
+        crs_stage.largest_ordinate(operation.source),
+    )
+
+
+def source_layout(stored: Layout, contract: Contract, delivered: Grid, others: Mapping[str, Operation]) -> Layout:
+    """The layout of the source digest: each geometry on the grid of the CRS in which it was delivered."""
+    fields = []
+    for each in stored.fields:
+        field, operation = contract.field(each.name), others.get(each.name)
+        if field is not None and operation is not None and each.grid is not None:
+            precision = source_precision(each.grid.precision, field.crs_epsg or contract.crs_epsg, operation)
+            fields.append(replace(each, grid=Grid(precision, each.grid.z, each.grid.m)))
+        else:
+            fields.append(each)
+    return replace(stored, grid=delivered, fields=tuple(fields))
+
+
+def _metres(crs: CRS) -> float:
+    return 111_320.0 if crs.is_geographic else crs.axis_info[0].unit_conversion_factor

@@ -1,0 +1,227 @@
+"""How a run ends: finished, refused or failed, and what it leaves behind as evidence.
+
+Not here: the record's form (`dataset.record`), its protocol (`publish.commit`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from merestone.change import guards
+from merestone.dataset.manifest import ObjectRef
+from merestone.dataset.record import RunRecord, Status, read_records
+from merestone.errors import InternalError, MerestoneError, UsageError
+from merestone.line import environment
+from merestone.line.run import Run, begin_attempt
+from merestone.lineage.store.run_manifest import newest_run
+from merestone.lineage.store.writing import SealedRun
+from merestone.publish.commit import Attempt, begun
+from merestone.publish.files import write_table
+from merestone.publish.records import version_of
+from merestone.results.finding import Finding
+from merestone.results.result import PublishResult
+
+TOKEN_DAYS = 7  # how long a confirmation token holds
+
+
+def fates(result: PublishResult) -> dict[str, int]:
+    """What became of the delivered rows, and the classes: for manifest and record."""
+    return {
+        "delivered": result.delivered,
+        "unchanged": result.unchanged,
+        "refreshed": result.refreshed,
+        "rejected": result.rejected,
+        "held": result.held,
+        **result.delta.to_json(),
+    }
+
+
+def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard"], result: PublishResult | None = None) -> PublishResult:
+    """End a run without a version; a stop by a guard gives out the token that would confirm it."""
+    received = run.received
+    if run.attempt is None:
+        begin_attempt(run, None)
+    if result is None:
+        bad = max((each.count for each in findings if each.per_row and each.severity == "error"), default=0)
+        result = PublishResult(
+            name=run.publication.name,
+            status="refused",
+            version=run.parent_version,
+            features=run.head.manifest.features if run.head else 0,
+            delivered=received.rows if received else 0,
+            run_id=None,
+            current=run.parent_version,
+            file=run.options.shown,
+            notices=run.publication.notices,
+            rejected=bad,
+            files_carried=len(run.files),
+            partitions=len({each.partition for each in run.files}),
+        )
+    ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))
+    told = tuple(each for each in result.findings if by == "guard" and each not in ordered)  # what was warned of before the stop
+    result = replace(
+        result, status="refused", refused_by=by, findings=(*ordered, *told), version=run.parent_version, command=run.options.command
+    )
+    if by == "guard" and received is not None and run.attempt is not None:
+        now = environment.now()
+        issued = environment.stamp(now)
+        fired = guards.fired(findings)
+        token = guards.token(run.parent_sha256, received.set_digest, fired, issued)
+        run.confirmations = [{"token": token, "issued_utc": issued, "guards": fired}]
+        result = replace(result, confirm=token, expires=environment.stamp(now + timedelta(days=TOKEN_DAYS)))
+    return finish(run, result)
+
+
+def finish(run: Run, result: PublishResult, lineage: SealedRun | None = None) -> PublishResult:
+    """Write the run record, last of all; where rows were rejected and nothing is published, their file and their lineage go before it."""
+    result = replace(result, seconds=time.perf_counter() - run.clock, run_id=run.run_id)
+    if result.status == "published" and run.parent_version == result.version:
+        result = replace(result, status="unchanged")
+    attempt = run.attempt
+    if attempt is None:
+        return result
+    rejects = keep_rejects(run)
+    if rejects is not None:
+        lineage = lineage or seal(run)
+    status: Status
+    if result.status == "planned":
+        raise InternalError("a dry run leaves no record")
+    status = result.status
+    terms = run.prepared
+    notices = close(
+        attempt,
+        result.version if status == "published" else None,
+        RunRecord(
+            run_id=attempt.run_id,
+            attempt=attempt.number,
+            status=status,
+            name=run.publication.name,
+            started_utc=environment.stamp(run.started),
+            ended_utc=environment.stamp(environment.now()),
+            parent_version=run.parent_version,
+            version=result.version,
+            refused_by=result.refused_by,
+            settings=run.publication.to_json(),
+            source=terms.source_record() if terms else {},
+            delivery=_delivered(run),
+            contract_version=str(terms.contract.contract_version) if terms else None,
+            contract_sha256=terms.contract.digest if terms else None,
+            counts=fates(result),
+            delta=result.delta.to_json(),
+            findings=[each.to_json() for each in result.findings],
+            guards=[each.to_json() for each in result.findings if each.surface == "guard"],
+            confirmations=run.confirmations,
+            stages=run.stages,
+            bytes_written=result.bytes_written,
+            files_written=result.files_written,
+            lineage=lineage.to_json() if lineage else None,
+            rejects=rejects.to_json() if rejects else None,
+            tool=environment.tools(),
+        ),
+    )
+    return replace(result, notices=(*result.notices, *notices))
+
+
+def keep_rejects(run: Run) -> ObjectRef | None:
+    """Write the rejected rows of a run beside its record, once; None where there are none.
+
+    A version's rejects are written before it is committed: the evidence must not hang on what may fail afterwards.
+    """
+    found = [each for each in run.rejects if each.num_rows]
+    if run.rejects_file is None and found and run.attempt is not None:
+        name = f"_runs/{run.attempt.run_id}-{run.attempt.number}.rejects.parquet"
+        run.rejects_file = write_table(run.store, name, pa.concat_tables(found))
+    return run.rejects_file
+
+
+def close(attempt: Attempt, made: int | None, record: RunRecord) -> tuple[str, ...]:
+    """Write an attempt's record.
+
+    Args:
+        attempt: the attempt, which ends with this.
+        made: the version that it has made current, None where it has made none.
+        record: how it ended.
+
+    Returns:
+        What is to be told where the version is current and only its record is not there: the next run writes it up from the manifest.
+
+    Raises:
+        MerestoneError: the record cannot be written, and nothing was made current.
+    """
+    try:
+        attempt.finish(record)
+    except MerestoneError as fault:
+        if made is None:
+            raise
+        return (f"v{made} is current, but the record of its run is not complete: {fault.message}; the next publish completes it",)
+    return ()
+
+
+def _delivered(run: Run) -> dict[str, Any]:
+    received = run.received
+    return {"rows": received.rows, "set_digest": received.set_digest} if received else {}
+
+
+def seal(run: Run) -> SealedRun | None:
+    """Seal the run's lineage in the store; None where no feature was met."""
+    if run.writer is None or not run.writer.events:
+        return None
+    first = min((each.started_utc for each in read_records(run.store, run.writer.run_id)), default=environment.stamp(run.started))
+    return run.writer.seal(
+        run.store,
+        run_date=environment.day_of(first),
+        plan=run.plan,
+        tool=environment.tools(),
+        time=environment.now(),
+        previous=newest_run(run.store),
+        about={
+            "dataset": run.publication.name,
+            "contract_version": str(run.terms.contract.contract_version),
+            "source": run.terms.source_record(),
+            "confirmations": run.confirmations,
+        },
+    )
+
+
+def failed(run: Run, fault: BaseException) -> None:
+    """Leave a record of an attempt that failed; where even that cannot be written, the first fault stays the one to tell.
+
+    Where the fault came after the version had become current, nothing is on record as failed: the next run writes up that it was published.
+    """
+    error: dict[str, Any] = {"kind": "internal", "message": repr(fault), "field": None, "hint": "please report this, with the run record"}
+    if isinstance(fault, KeyboardInterrupt):
+        error = {"kind": "interrupted", "message": "interrupted by the user", "field": None, "hint": "run the command again"}
+    if isinstance(fault, MerestoneError):
+        error = dict(fault.to_json())
+    try:
+        run.attempt = run.attempt or begun(run.store, run.nonce)
+        if run.attempt is None:
+            begin_attempt(run, None, own_id=not (isinstance(fault, UsageError) and fault.field == "--run-id"))
+        if run.attempt is None:
+            return  # a dry run
+        if version_of(run.store, run.attempt.intent) is None:
+            run.attempt.finish(
+                RunRecord(
+                    run_id=run.attempt.run_id,
+                    attempt=run.attempt.number,
+                    status="failed",
+                    name=run.publication.name,
+                    started_utc=environment.stamp(run.started),
+                    ended_utc=environment.stamp(environment.now()),
+                    parent_version=run.parent_version,
+                    version=run.parent_version,
+                    error=error,
+                    delivery=_delivered(run),
+                    settings=run.publication.to_json(),
+                    stages=run.stages,
+                    tool=environment.tools(),
+                )
+            )
+    except MerestoneError as second:
+        fault.add_note(f"no run record could be written: {second.message}")

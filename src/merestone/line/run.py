@@ -1,0 +1,179 @@
+"""One run on its way: what it was asked, what it has found so far, and the attempt that it holds.
+
+Not here: the order of the steps (`line`), how a run ends (`ending`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from merestone.dataset.current import Current
+from merestone.dataset.manifest import DataFile, ObjectRef
+from merestone.dataset.record import read_records
+from merestone.errors import InternalError, UsageError
+from merestone.line import environment
+from merestone.line.prepared import Prepared
+from merestone.line.receive import Received
+from merestone.lineage.event.collector import LineageCollector
+from merestone.lineage.store.recorded_schema import check_schema
+from merestone.lineage.store.writing import ROOT, RunWriter
+from merestone.publication.publication import Publication
+from merestone.publish.commit import Attempt, begin
+from merestone.publish.records import write_up_abandoned
+from merestone.results.finding import Steps
+from merestone.storage.port import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How one run was called. `shown` is the publication file as it was typed, `command` what repeats the run without a token, for real."""
+
+    run_id: str | None = None
+    confirm: str | None = None
+    dry_run: bool = False
+    shown: str = ""
+    command: str = ""
+
+    @property
+    def repeat(self) -> str:
+        """What repeats the run for real, with the token that it was given."""
+        return self.command + (f" --confirm {self.confirm}" if self.confirm is not None else "")
+
+
+@dataclass(slots=True)
+class Run:
+    """What one run gathers on its way. `folder` is its scratch folder, `nonce` tells its objects from those of any other process."""
+
+    publication: Publication
+    options: Options
+    store: Store
+    head: Current | None
+    folder: str
+    nonce: str
+    started: datetime
+    clock: float
+    stages: dict[str, float] = field(default_factory=dict)
+    attempt: Attempt | None = None
+    writer: RunWriter | None = None
+    collector: LineageCollector = field(default_factory=LineageCollector)
+    plan: list[str] = field(default_factory=list)
+    rejects: list[Any] = field(default_factory=list)
+    rejects_file: ObjectRef | None = None
+    confirmations: list[dict[str, Any]] = field(default_factory=list)
+    prepared: Prepared | None = None
+    received: Received | None = None
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage for the run record."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.stages[name] = round(self.stages.get(name, 0.0) + time.perf_counter() - begun, 3)
+            environment.give_back_memory()
+
+    @property
+    def terms(self) -> Prepared:
+        """What was settled before a row was read."""
+        if self.prepared is None:
+            raise InternalError("the run asks for its terms before it has prepared them")
+        return self.prepared
+
+    @property
+    def delivery(self) -> Received:
+        """What pass 1 found."""
+        if self.received is None:
+            raise InternalError("the run asks for its delivery before it was read")
+        return self.received
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The live files of the last version."""
+        return self.head.manifest.files if self.head else ()
+
+    @property
+    def parent_sha256(self) -> str | None:
+        """The checksum of the last version's manifest."""
+        return self.head.sha256 if self.head else None
+
+    @property
+    def parent_version(self) -> int | None:
+        """The last version's number."""
+        return self.head.manifest.version if self.head else None
+
+    @property
+    def run_id(self) -> str | None:
+        """The run, once the attempt has begun."""
+        return self.attempt.run_id if self.attempt is not None else None
+
+    def tell(self, batch: int, ids: Any, steps: Sequence[Steps]) -> None:
+        """Keep what stages did to the rows of a batch as lineage, in the scratch folder; a dry run keeps none."""
+        if self.writer is None or self.attempt is None:
+            return
+        self.collector.add_columns(
+            ids,
+            steps,
+            run_id=self.attempt.run_id,
+            attempt=self.attempt.number,
+            batch=batch,
+            time=environment.now(),
+            audit_tag=self.publication.audit_tag,
+            contract_version=str(self.terms.contract.contract_version),
+        )
+        self.writer.write(self.collector.drain())
+
+
+def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> None:
+    """Write up dead attempts and say that this one is running; a dry run writes nothing at all.
+
+    Args:
+        run: the run.
+        delivery: the digest of what was delivered, None where it could not be read.
+        own_id: whether --run-id counts; an attempt that gave another delivery's id is on record under an id of its own.
+
+    Raises:
+        UsageError: the run id was used for another delivery.
+        CorruptError: the event store was written by a schema that conflicts with the one that runs.
+        StoreError: the store cannot be written.
+    """
+    if run.options.dry_run:
+        return
+    given = run.options.run_id if own_id else None
+    run_id = given or derive_run_id(run.publication.name, run.parent_sha256, delivery or f"not read: {run.nonce}")
+    write_up_abandoned(run.store, now=environment.stamp(environment.now()), by=run_id)
+    if given is not None and delivery is not None:
+        _check_run_id(run, delivery)
+    run.attempt = begin(
+        run.store,
+        run_id=run_id,
+        nonce=run.nonce,
+        name=run.publication.name,
+        started_utc=environment.stamp(run.started),
+        parent=run.head,
+        step=environment.fault_step(),
+    )
+    check_schema(run.store, ROOT)  # before the work is done whose lineage could not be kept
+    run.writer = RunWriter(run.folder, run_id, run.attempt.number, run.nonce)
+
+
+def derive_run_id(name: str, parent: str | None, delivery: str) -> str:
+    """The id of the run that compares a delivery with a version of a dataset: the same question gets the same id."""
+    return blake2b("\x1f".join([name, parent or "", delivery]).encode(), digest_size=8).hexdigest()
+
+
+def _check_run_id(run: Run, delivery: str) -> None:
+    for record in read_records(run.store, run.options.run_id):
+        seen = record.delivery.get("set_digest")
+        if seen is not None and seen != delivery:
+            raise UsageError(
+                f"run id {run.options.run_id} was used for another delivery",
+                field="--run-id",
+                hint="give each delivery its own --run-id, or leave it out: the id is then derived from the delivery",
+            )

@@ -1,0 +1,261 @@
+"""A version made: pass 3, change log, index, findings, lineage, and the commit that makes all of them true at once.
+
+Not here: the protocol of the commit (`publish.commit`), what is written in a file (`publish.files`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.change import classes
+from merestone.change.classes import Before
+from merestone.dataset.index import load_table, needs_checkpoint
+from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Sum, halves
+from merestone.dataset.manifest import DataFile, IndexRef, Manifest, ObjectRef
+from merestone.dataset.partition import tree_to_json
+from merestone.errors import InternalError
+from merestone.geometry import kernel
+from merestone.identity import key as keys
+from merestone.line import environment
+from merestone.line.change_log import PIECE, Told, pieces
+from merestone.line.finish import fates, keep_rejects, seal
+from merestone.line.key_order import in_order, key_batches
+from merestone.line.process import Processed
+from merestone.line.rewrite import Job, rewrite
+from merestone.line.run import Run
+from merestone.line.verdict import Verdict
+from merestone.lineage.store.writing import SealedRun
+from merestone.publish.files import Layout, write_pieces, write_table
+from merestone.results.finding import PASS, WARN, Steps
+from merestone.results.result import PublishResult
+
+PUBLISH_BATCH = 1 << 23  # batch numbers of stage `publish` start here, beyond those of any delivery
+
+
+def write_version(run: Run, processed: Processed, before: Before, verdict: Verdict) -> tuple[PublishResult, SealedRun | None]:
+    """Write everything that the new version names, and commit it.
+
+    Raises:
+        StoreError, ConflictError, UnknownOutcomeError: as `publish.commit`; the old version stays valid and readable.
+        InternalError: the files hold another number of features than was counted; nothing is committed then.
+    """
+    attempt, terms, received, head, step = run.attempt, run.terms, run.delivery, run.head, environment.fault_step()
+    if attempt is None:
+        raise InternalError("a run writes only after it has begun")
+    stem, version = f"{attempt.run_id}-{run.nonce}", (run.parent_version or 0) + 1
+    layout = terms.layout_with(processed.extent)
+    candidates, settled = received.candidates, verdict.settled
+    step("data.before")
+    with run.stage("pass 3"):
+        job = Job(run.store, layout, terms.published, stem, version, attempt.run_id, run.files, verdict.names)
+        gone = np.concatenate([candidates.hash[verdict.leaves], received.gone])
+        written = rewrite(job, verdict.plan, settled.ready, gone, workers=environment.cores())
+    step("data.after")
+    with run.stage("commit"):
+        step("changes.before")
+        rows = np.flatnonzero(settled.codes < classes.UNCHANGED)
+        told = Told(
+            rows,
+            settled.codes,
+            verdict.labels,
+            processed.digest,
+            candidates.source,
+            before,
+            verdict.placed,
+            verdict.names,
+            verdict.removed,
+            verdict.removed_rekeyed,
+            same_domain=terms.keeps_rows,
+            same_rules=terms.short_cut,
+        )
+        total = Sum(head.manifest.set_digest) if head else Sum()
+        changes = write_pieces(
+            run.store, f"_changes/{stem}.parquet", CHANGES_SCHEMA, _followed(run, pieces(told, _ordered(run, told)), total), run.folder
+        )
+        step("changes.after")
+        index = _index(run, changes, version, verdict.features, stem)
+        found = [each for each in (*received.row_findings, *processed.findings) if each.num_rows]
+        findings = write_table(run.store, f"_findings/{stem}.parquet", pa.concat_tables(found)) if found else None
+        step("lineage.before")
+        lineage = seal(run)
+        keep_rejects(run)
+        step("lineage.after")
+        files = tuple(sorted([*verdict.plan.carried, *written], key=lambda each: each.path))
+        held = sum(each.rows for each in files)
+        if held != verdict.features:
+            raise InternalError(
+                f"the files of the new version hold {held} rows, {verdict.features} features were counted; nothing was published",
+                hint="please report this, with the run record",
+            )
+        draft = _manifest(run, layout, verdict, files, changes, index, findings, lineage, str(total), version)
+        draft = replace(draft, files_written=len(written), files_carried=len(verdict.plan.carried))
+        committed = attempt.commit(lambda number: _numbered(draft, version, number), head)
+    touched, partitions = _touched(run, written, verdict.plan.carried)
+    result = replace(
+        verdict.result,
+        status="published",
+        version=committed.manifest.version,
+        features=verdict.features,
+        files_written=len(written),
+        files_carried=len(verdict.plan.carried),
+        bytes_written=sum(each.bytes for each in written),
+        rows_written=sum(each.rows for each in written),
+        partitions_touched=touched,
+        partitions=partitions,
+    )
+    return result, lineage
+
+
+def _touched(run: Run, written: Sequence[DataFile], carried: Sequence[DataFile]) -> tuple[int, int]:
+    """How many partitions have other files than before, and of how many, by what was really written."""
+    kept = {each.partition for each in carried}
+    there = {each.partition for each in (*run.files, *written)}
+    return len(there - kept), len(there)
+
+
+def _ordered(run: Run, told: Told) -> Iterator[tuple[Any, npt.NDArray[np.int64]]]:
+    """The keys that a log speaks of, in their order."""
+
+    def keys_told() -> Iterator[Any]:
+        yield from key_batches(run.delivery.candidates.spool, told.rows)
+        for gone in told.removed.column("key").chunks:
+            yield gone.cast(pa.binary())
+
+    return in_order(keys_told, run.folder)
+
+
+def _index(run: Run, changes: ObjectRef, version: int, features: int, stem: str) -> IndexRef:
+    if run.head is None:
+        return IndexRef(None, None, ((version, changes),))
+    last = run.head.manifest.index
+    index = IndexRef(last.checkpoint, last.checkpoint_version, (*last.log, (version, changes)))
+    if not needs_checkpoint(index, features):
+        return index
+    table = load_table(run.store, index)
+    slices = (table.slice(start, PIECE) for start in range(0, table.num_rows, PIECE))
+    return IndexRef(write_pieces(run.store, f"_index/{stem}.parquet", INDEX_SCHEMA, slices, run.folder), version, ())
+
+
+def _followed(run: Run, log: Iterator[Any], total: Sum) -> Iterator[Any]:
+    """The log's pieces on their way into the file: each brings the digest of the whole set forward and leaves its events."""
+    for number, piece in enumerate(log):
+        for side, sign in (("old_digest", -1), ("digest", 1)):
+            rows = piece.filter(pc.is_valid(piece.column(side)))
+            if rows.num_rows:
+                total.add(halves(kernel.blake2b16(rows.column("key").combine_chunks())), halves(rows.column(side)), sign)
+        _tell_publish(run, piece, PUBLISH_BATCH + number)
+        yield piece
+
+
+def _tell_publish(run: Run, log: Any, batch: int) -> None:
+    """One event of stage `publish` for each feature that was removed or held, or has another partition: it names both partitions."""
+    names = log.column("class").cast(pa.string())
+    there, before = log.column("partition").cast(pa.string()), log.column("old_partition").cast(pa.string())
+    told = log.filter(pc.or_(pc.is_in(names, pa.array(["removed", "held"])), pc.fill_null(pc.not_equal(there, before), False)))
+    if not told.num_rows:
+        return
+    part = told.combine_chunks()
+    kind = part.column("class").cast(pa.string()).combine_chunks()
+    held = np.asarray(pc.equal(kind, "held"), dtype=bool)
+    reason = pc.if_else(
+        pa.array(held), pa.scalar("the delivered row was rejected; the last accepted one stays published"), pa.scalar(None, pa.string())
+    )
+    step = Steps(
+        "publish",
+        "VALIDATE",
+        np.where(held, WARN, PASS).astype(np.uint8),
+        reason,
+        run.terms.crs,
+        run.terms.crs,
+        tool_version=f"merestone {environment.tools()['merestone']}",
+        extra={
+            "change_class": kind,
+            "from_partition": part.column("old_partition").cast(pa.string()).combine_chunks(),
+            "to_partition": part.column("partition").cast(pa.string()).combine_chunks(),
+        },
+    )
+    run.tell(batch, keys.ids_of(part.column("key").combine_chunks()), [step])
+
+
+def _manifest(
+    run: Run,
+    layout: Layout,
+    verdict: Verdict,
+    files: tuple[DataFile, ...],
+    changes: ObjectRef,
+    index: IndexRef,
+    findings: ObjectRef | None,
+    lineage: SealedRun | None,
+    set_digest: str,
+    version: int,
+) -> Manifest:
+    terms, attempt, head, rule = run.terms, run.attempt, run.head, run.publication.partition
+    if attempt is None:
+        raise InternalError("a run writes only after it has begun")
+    partitioning: dict[str, Any] = {"by": rule.by, "bounds": list(layout.bounds)}
+    if rule.by == "column":
+        # A value keeps its folder name for ever, also while no feature has it.
+        named = {each.partition for each in files} | set(head.manifest.partitioning["values"] if head else ())
+        partitioning |= {"column": rule.column, "values": terms.partitions.values_of(sorted(named))}
+    elif verdict.tree is not None:
+        partitioning |= {"target_rows": rule.target_rows, "tree": tree_to_json(verdict.tree)}
+    return Manifest(
+        version=version,
+        parent=run.parent_version,
+        parent_sha256=run.parent_sha256,
+        run_id=attempt.run_id,
+        attempt=attempt.number,
+        time_utc=environment.stamp(run.started),
+        name=run.publication.name,
+        contract_version=str(terms.contract.contract_version),
+        contract_sha256=terms.contract.digest,
+        contract=terms.contract_body,
+        key=terms.key_record(),
+        domain=terms.domain,
+        processing=terms.processing,
+        partitioning=partitioning,
+        features=verdict.features,
+        counts=fates(verdict.result),
+        files=files,
+        changes=changes,
+        index=index,
+        findings=findings,
+        lineage=lineage.to_json() if lineage else None,
+        delivery={
+            "rows": run.delivery.rows,
+            "set_digest": run.delivery.set_digest,
+            "extent": run.delivery.extent,
+            **({"distributions": run.delivery.distributions} if run.delivery.distributions else {}),
+            "source": terms.source_record(),
+            "confirmations": run.confirmations,
+        },
+        set_digest=set_digest,
+        files_written=0,
+        files_carried=0,
+        withdrawn=head.manifest.withdrawn if head else (),
+        tool=environment.tools(),
+    )
+
+
+def _numbered(draft: Manifest, version: int, number: int) -> Manifest:
+    """The manifest under the number that it got: an orphan may have taken the one that was foreseen."""
+    if number == version:
+        return draft
+    index = draft.index
+    return replace(
+        draft,
+        version=number,
+        files=tuple(replace(each, version=number) if each.version == version else each for each in draft.files),
+        index=replace(
+            index,
+            checkpoint_version=number if index.checkpoint_version == version else index.checkpoint_version,
+            log=tuple((number if at == version else at, ref) for at, ref in index.log),
+        ),
+    )

@@ -1,0 +1,226 @@
+"""Evidence: that the sealed runs are what was sealed (`verify_runs`), and that an event is part of a run (`prove`).
+
+Not here: the tree itself (`merkle`), the data files of a dataset (`publish.verify`).
+
+What is compared: each part with its run manifest (size, checksum, rows, order, event ids, Merkle root), each run manifest with its own
+totals, and with the checksum that others remember of it: the next run (`previous`), and the dataset's manifests (`remembered`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from merestone.errors import CorruptError, UsageError
+from merestone.lineage.event import columns, merkle
+from merestone.lineage.event.record import IDENTITY
+from merestone.lineage.event.schema import is_newer
+from merestone.lineage.store.reading import read_part
+from merestone.lineage.store.recorded_schema import conflicts
+from merestone.lineage.store.run_manifest import RunManifest, read_manifest
+from merestone.lineage.store.tombstone import Expired, entries, read_tombstone, tombstone_names
+from merestone.lineage.store.writing import ROOT, RUNS, Part, below
+from merestone.storage.port import Store
+
+_COPY = 1 << 20
+_UNKNOWN = "of lineage schema {}: the hash of an event covers fields that this version of Merestone does not know"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is not as it was sealed: the object, what is wrong with it, and the run manifest that lists it, None for a manifest itself."""
+
+    path: str
+    message: str
+    run: str | None = None
+
+    def to_json(self) -> dict[str, str]:
+        """The JSON object."""
+        return {"path": self.path, "message": self.message}
+
+
+def verify_runs(store: Store, root: str = ROOT, *, remembered: Mapping[str, str] | None = None) -> list[Damage]:
+    """Recompute every checksum and root of the sealed runs; what does not agree, by path.
+
+    Args:
+        store: the dataset's store.
+        root: the event store in it.
+        remembered: run manifest path to its checksum, as the manifests of the dataset name them.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    found: list[Damage] = []
+    known = dict(remembered or {})
+    runs: list[RunManifest] = []
+    for name, _ in store.list(below(root, f"{RUNS}/")):
+        try:
+            runs.append(read_manifest(store, name))
+        except CorruptError as fault:
+            found.append(Damage(name, fault.message))
+    gone, tombstones = _tombstones(store, root, found)
+    for path, checksum in tombstones:
+        if known.setdefault(path, checksum) != checksum:
+            found.append(Damage(path, "is remembered by a tombstone in another form"))
+    for run in runs:
+        previous = run.doc.get("previous")
+        if previous is not None and known.setdefault(previous["run_manifest"], previous["sha256"]) != previous["sha256"]:
+            found.append(Damage(run.path, f"remembers another {previous['run_manifest']} than the dataset does"))
+    for path, checksum in sorted(known.items()):
+        try:
+            data = store.get(path)
+        except FileNotFoundError:
+            found.append(Damage(path, "is missing: a version or a later run names it"))
+            continue
+        if hashlib.sha256(data).hexdigest() != checksum:
+            found.append(Damage(path, "is not the file that was sealed: its checksum differs from the one that was remembered"))
+    found += [
+        Damage(path, f"conflicts with the schema of this version of Merestone: {problem}") for path, problem in conflicts(store, root)
+    ]
+    for run in runs:
+        expired = gone.get(run.path.removeprefix(below(root, "")))
+        found += verify_run(store, run, root) if expired is None else _verify_expired(store, run, expired, root)
+    return found
+
+
+def _tombstones(store: Store, root: str, found: list[Damage]) -> tuple[dict[str, Expired], list[tuple[str, str]]]:
+    """The expired runs, and what tombstones remember of others: run manifests, baselines and the tombstone before."""
+    gone: dict[str, Expired] = {}
+    remembered: list[tuple[str, str]] = []
+    for name in tombstone_names(store, root):
+        try:
+            doc = read_tombstone(store, name)
+        except CorruptError as fault:
+            found.append(Damage(name, fault.message))
+            continue
+        if doc["previous"] is not None:
+            remembered.append((below(root, doc["previous"]["tombstone"]), doc["previous"]["sha256"]))
+        for each in entries(name, doc):
+            gone[each.run_manifest] = each
+            remembered.append((below(root, each.run_manifest), each.sha256))
+            if each.baseline is not None:
+                remembered.append((below(root, each.baseline["run_manifest"]), each.baseline["sha256"]))
+    return gone, remembered
+
+
+def _verify_expired(store: Store, run: RunManifest, expired: Expired, root: str) -> Iterator[Damage]:
+    """Of a run whose parts expired: its manifest in itself, and the rows that were carried on."""
+    yield from _verify_totals(run)
+    if expired.baseline is None:
+        return
+    path = below(root, expired.baseline["run_manifest"])
+    try:
+        kept = read_manifest(store, path)
+    except CorruptError as fault:
+        if store.size(path) is not None:  # what is missing is told already
+            yield Damage(path, fault.message)
+        return
+    yield from verify_run(store, kept, path.partition(f"/{RUNS}/")[0])
+
+
+def verify_run(store: Store, run: RunManifest, root: str = ROOT) -> Iterator[Damage]:
+    """What of one sealed run is not as its run manifest says."""
+    for part in run.parts:
+        yield from _verify_part(store, run, part, root)
+    yield from _verify_totals(run)
+
+
+def _verify_totals(run: RunManifest) -> Iterator[Damage]:
+    if merkle.root_of_parts([bytes.fromhex(part.root) for part in run.parts]).hex() != run.root:
+        yield Damage(run.path, "its Merkle root is not the root over its parts")
+    if sum(part.rows for part in run.parts) != run.counts["total_events"]:
+        yield Damage(run.path, "its total of events is not the sum over its parts")
+
+
+def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) -> list[dict[str, Any]]:
+    """For each event of a feature in a run, what leads from it to the run's root.
+
+    Each proof holds the event (by field, as docs/spec/lineage.md encodes it: texts, null left out), `in_part` and `in_run` (steps of
+    `side` and `hash`, lowest first) and `root`. Whoever trusts the root needs nothing else.
+
+    Raises:
+        UsageError: the run has no event of that feature.
+        CorruptError: the run manifest or a part cannot be read, or the part is not the one that was sealed.
+    """
+    run = read_manifest(store, run_manifest)
+    if is_newer(run.schema_version):
+        raise CorruptError(f"{run.path} is {_UNKNOWN.format(run.schema_version)}", field=run.path, hint="use a newer version of Merestone")
+    roots = np.frombuffer(b"".join(merkle.leaf_of(bytes.fromhex(part.root)) for part in run.parts), np.uint8).reshape(-1, merkle.SIZE)
+    proofs: list[dict[str, Any]] = []
+    for number, part in enumerate(run.parts):
+        if not part.first_feature <= feature_id <= part.last_feature:
+            continue
+        table = read_part(store, part, root)
+        leaves = merkle.leaves(table)
+        if merkle.root_of(leaves).hex() != part.root:
+            path = below(root, part.path)
+            raise CorruptError(
+                f"{path} is not the part that was sealed: its Merkle root differs",
+                field=path,
+                hint="`merestone verify` names everything that was altered",
+            )
+        in_run = merkle.prove(roots, number).to_json()
+        places = np.flatnonzero(np.asarray(pc.equal(table.column("feature_id"), feature_id))).tolist()
+        proofs += [
+            {
+                "event": merkle.as_texts(table.slice(place, 1)),
+                "in_part": merkle.prove(leaves, place).to_json(),
+                "in_run": in_run,
+                "root": run.root,
+            }
+            for place in places
+        ]
+    if not proofs:
+        raise UsageError(
+            f"run {run.run_id!r} has no event of feature {feature_id!r}",
+            field="feature_id",
+            hint="`merestone lineage why DATASET FEATURE` lists the runs that met it",
+        )
+    return proofs
+
+
+def _verify_part(store: Store, run: RunManifest, part: Part, root: str) -> Iterator[Damage]:
+    path = below(root, part.path)
+    try:
+        size, checksum = _checksum(store, path)
+    except FileNotFoundError:
+        yield Damage(path, "is missing: a sealed run lists it", run.path)
+        return
+    if (size, checksum) != (part.bytes, part.sha256):
+        yield Damage(path, f"has {size} bytes with checksum {checksum}; {part.bytes} bytes with {part.sha256} were sealed", run.path)
+    if is_newer(run.schema_version):
+        yield Damage(path, f"is {_UNKNOWN.format(run.schema_version)}; only its checksum was compared", run.path)
+        return
+    try:
+        table = read_part(store, part, root)
+    except CorruptError as fault:
+        yield Damage(path, fault.message, run.path)
+        return
+    if merkle.root_of(merkle.leaves(table)).hex() != part.root:
+        yield Damage(path, "its events are not those that were sealed: the Merkle root differs", run.path)
+    if pc.unique(table.column("run_id")).to_pylist() != [run.run_id]:
+        yield Damage(path, f"holds events of another run than {run.run_id!r}", run.path)
+    if (wrong := _wrong_ids(table)) is not None:
+        yield Damage(path, f"event_id {wrong!r} is not that of its row", run.path)
+
+
+def _checksum(store: Store, path: str) -> tuple[int, str]:
+    digest, size = hashlib.sha256(), 0
+    with store.open(path) as file:
+        while data := file.read(_COPY):
+            digest.update(data)
+            size += len(data)
+    return size, digest.hexdigest()
+
+
+def _wrong_ids(table: Any) -> str | None:
+    """The first event_id that is not the hash of its row's identity."""
+    given = columns.one_chunk(table.column("event_id"))
+    ids = columns.to_hex(columns.id_array(columns.event_ids(*(columns.one_chunk(table.column(name)) for name in IDENTITY))))
+    differs = pc.not_equal(ids, given)
+    return str(given[pc.index(differs, True).as_py()].as_py()) if pc.any(differs).as_py() else None

@@ -1,0 +1,99 @@
+"""Whether the folders of an event store, ours or another's, are fit to be read: one spelling per reference system, known schema versions.
+
+Not here: whether the events themselves are complete (`complete`) or unaltered (`proof`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from merestone.lineage.event.crs import canonical_crs, is_canonical
+from merestone.lineage.event.schema import SCHEMA, VERSION_KEY
+from merestone.storage.local import LocalStore
+from merestone.storage.port import Store
+
+_KEY = "target_crs="
+
+
+def check_partitions(store: Store, root: str = "", *, require_epsg_target: bool = True, allow_empty: bool = False) -> list[str]:
+    """What is wrong with the folders and files of an event store, one sentence each; empty where nothing is.
+
+    Args:
+        store: any store, also one that Merestone did not write.
+        root: the event store in it.
+        require_epsg_target: every `target_crs=` folder has to name a canonical EPSG code.
+        allow_empty: a root without event files is no problem.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    prefix = f"{root}/" if root else ""
+    names = [name.removeprefix(prefix) for name, _ in store.list(prefix)]
+    parts = [name for name in names if name.endswith(".parquet") and not _hidden(name)]
+    problems: list[str] = []
+    if not parts and not allow_empty:
+        problems.append(f"{store.url}/{root}".rstrip("/") + " holds no event files")
+    paths = [*parts, *_empty_folders(store, root)]
+    folders = sorted({segment for path in paths for segment in path.split("/") if segment.startswith(_KEY)})
+    spellings: dict[str, list[str]] = {}
+    for folder in folders:
+        target = unquote(folder.removeprefix(_KEY))
+        if require_epsg_target and not is_canonical(target):
+            problems.append(f"folder {folder}: {target!r} is not a canonical EPSG:<code>")
+        spellings.setdefault(_meant(target), []).append(folder)
+    problems += [f"folders {', '.join(alike)} mean one system, {meant}" for meant, alike in sorted(spellings.items()) if len(alike) > 1]
+    for name in parts:
+        if not any(segment.startswith(_KEY) for segment in name.split("/")):
+            problems.append(f"{name} is in no {_KEY} folder")
+        problems += _file_problems(store, prefix, name)
+    return problems
+
+
+def _file_problems(store: Store, prefix: str, name: str) -> Iterator[str]:
+    try:
+        with store.open(prefix + name) as file:
+            metadata: dict[bytes, bytes] = pq.read_schema(file).metadata or {}
+    except (pa.ArrowException, OSError) as fault:
+        yield f"{name} cannot be read: {fault}"
+        return
+    version = metadata.get(VERSION_KEY, b"").decode(errors="replace")
+    if not version:
+        yield f"{name} does not say by which version of the lineage schema it was written"
+    elif not _known(version):
+        yield f"{name} is of lineage schema {version}; known is {SCHEMA.version} and what came before it"
+
+
+def _known(version: str) -> bool:
+    try:
+        major, minor, _ = map(int, version.split("."))
+    except ValueError:
+        return False
+    known_major, known_minor, _ = map(int, SCHEMA.version.split("."))
+    return major == known_major and 2 <= minor <= known_minor  # 1.2.0 was the first
+
+
+def _meant(target: str) -> str:
+    """The system that a folder means, in one spelling; what names no system means itself."""
+    try:
+        return canonical_crs(target)
+    except ValueError:
+        return target.casefold()
+
+
+def _hidden(name: str) -> bool:
+    return any(segment.startswith((".", "_")) for segment in name.split("/"))
+
+
+def _empty_folders(store: Store, root: str) -> Iterator[str]:
+    """Folders without a file, which only a disk has: `Store.list` cannot see them."""
+    if isinstance(store, LocalStore):
+        top = Path(store.root, root)
+        for folder, _, files in os.walk(top):
+            if not files and (name := Path(folder).relative_to(top).as_posix()) != "." and not _hidden(name):
+                yield name

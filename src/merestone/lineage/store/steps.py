@@ -1,0 +1,154 @@
+"""What a run did, by stage and operation: how many events passed, were warned of or rejected, when, by which software, and why.
+
+Not here: one feature (`reading.history`), how the steps are told to others (`render`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from merestone.lineage.event.collector import OUTSIDE_CHAIN, base_stage
+from merestone.lineage.store.deduplication import deduplicate
+from merestone.lineage.store.reading import scan
+from merestone.lineage.store.run_manifest import RunManifest
+from merestone.lineage.store.verdict import MOST_REASONS, OTHERS
+from merestone.storage.port import Store
+
+_OPERATION = ("stage", "event_type", "source_crs", "target_crs", "strategy_index")
+_READ = (
+    *_OPERATION,
+    "event_id",
+    "sequence",
+    "feature_id",
+    "outcome",
+    "event_time_utc",
+    "accuracy_m",
+    "rejection_reason",
+    "tool_version",
+    "change_class",
+)
+_WORDS = {"PASS": "passed", "WARN": "warned", "REJECT": "rejected"}
+
+
+@dataclass(slots=True)
+class Step:
+    """The events of one stage and operation that stand.
+
+    `tools`, `reasons` (outcome and text) and `classes` (change classes) hold how many events said each; `accuracy_m` the lowest and the
+    highest that an event told; times are aware, in UTC.
+    """
+
+    stage: str
+    event_type: str
+    source_crs: str
+    target_crs: str
+    strategy_index: int | None
+    passed: int = 0
+    warned: int = 0
+    rejected: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    accuracy_m: tuple[float, float] | None = None
+    tools: dict[str, int] = field(default_factory=dict)
+    reasons: dict[tuple[str, str], int] = field(default_factory=dict)
+    classes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def events(self) -> int:
+        """How many events stand."""
+        return self.passed + self.warned + self.rejected
+
+
+def run_steps(store: Store, attempts: Sequence[RunManifest], root: str) -> list[Step]:
+    """The steps of one run, in the order of its stage plan; stage `publish` comes last. Those of a run that expired have no reasons.
+
+    Args:
+        store: the dataset's store.
+        attempts: the sealed attempts of the run.
+        root: the event store in it.
+
+    Raises:
+        CorruptError: a part cannot be read.
+    """
+    if attempts and attempts[-1].expired is not None:
+        return [_of_tombstone(each) for each in attempts[-1].expired.steps]
+    found: dict[tuple[Any, ...], Step] = {}
+    for table in scan(store, attempts, root, names=_READ):
+        standing = deduplicate(table)
+        _measure(standing, found)
+        for name, into in (("tool_version", "tools"), ("change_class", "classes")):
+            for row in _counted(standing, (*_OPERATION, name)):
+                if row[name] is not None:
+                    _add(getattr(found[_key(row)], into), row[name], row["count_all"])
+        for row in _counted(standing, (*_OPERATION, "outcome", "rejection_reason")):
+            if row["outcome"] != "PASS" and row["rejection_reason"] is not None:
+                reasons = found[_key(row)].reasons
+                key = (row["outcome"], row["rejection_reason"])
+                _add(reasons, key if key in reasons or len(reasons) < MOST_REASONS else (row["outcome"], OTHERS), row["count_all"])
+    plan = {stage: at for at, stage in enumerate(attempts[-1].plan if attempts else ())}
+    return sorted(found.values(), key=lambda each: _order(each, plan))
+
+
+def _of_tombstone(told: Mapping[str, Any]) -> Step:
+    first, last = (datetime.fromisoformat(told[name]) if told[name] else None for name in ("first", "last"))
+    accuracy = (float(told["accuracy_m"][0]), float(told["accuracy_m"][1])) if told["accuracy_m"] else None
+    return Step(
+        told["stage"],
+        told["event_type"],
+        told["source_crs"],
+        told["target_crs"],
+        told["strategy_index"],
+        told["passed"],
+        told["warned"],
+        told["rejected"],
+        first,
+        last,
+        accuracy,
+        dict(told["tools"]),
+        {},
+        dict(told["classes"]),
+    )
+
+
+def _measure(standing: Any, found: dict[tuple[Any, ...], Step]) -> None:
+    grouped = standing.group_by([*_OPERATION, "outcome"]).aggregate(
+        [
+            ([], "count_all"),
+            ("event_time_utc", "min"),
+            ("event_time_utc", "max"),
+            ("accuracy_m", "min"),
+            ("accuracy_m", "max"),
+        ]
+    )
+    for row in grouped.to_pylist():
+        step = found.setdefault(_key(row), Step(*_key(row)))
+        setattr(step, _WORDS[row["outcome"]], getattr(step, _WORDS[row["outcome"]]) + row["count_all"])
+        first, last = row["event_time_utc_min"], row["event_time_utc_max"]
+        step.first = first if step.first is None else min(step.first, first)
+        step.last = last if step.last is None else max(step.last, last)
+        if row["accuracy_m_min"] is not None:
+            low, high = step.accuracy_m or (row["accuracy_m_min"], row["accuracy_m_max"])
+            step.accuracy_m = min(low, row["accuracy_m_min"]), max(high, row["accuracy_m_max"])
+
+
+def _counted(table: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.select(names).group_by(list(names)).aggregate([([], "count_all")]).to_pylist()
+    return rows
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _OPERATION)
+
+
+def _add(into: dict[Any, int], key: Any, count: int) -> None:
+    into[key] = into.get(key, 0) + count
+
+
+def _order(step: Step, plan: dict[str, int]) -> tuple[Any, ...]:
+    base = base_stage(step.stage)
+    place = len(plan) + 1 if base == OUTSIDE_CHAIN else plan.get(base, len(plan))
+    index = -1 if step.strategy_index is None else step.strategy_index
+    return place, step.stage, step.event_type, step.source_crs, step.target_crs, index

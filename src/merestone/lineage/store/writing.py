@@ -1,0 +1,362 @@
+"""The only writer of the event store: parts in a local scratch folder while a run goes on, sealed into the store at its end.
+
+Not here: the rows (`collector`), reading them (`reading`), what a version of the dataset names (`line` joins them).
+
+Below the store's root, `_lineage` in a dataset:
+
+    run_date=2026-03-03/run_id=r1/target_crs=EPSG%3A4326/part-1-5f0c-00000.parquet     events, sorted by feature_id and sequence
+    _runs/r1-1.json                                                                   the run manifest: written last, it seals the run
+    _schemas/1.3.0.yaml                                                               by which the events were written
+
+Names are create-only. A part that no run manifest lists does not exist for readers, so a killed run leaves nothing that could be taken for
+evidence, and its next attempt writes under other names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from merestone.errors import ConflictError
+from merestone.lineage.event import columns, merkle
+from merestone.lineage.event.record import MAX_ATTEMPT, check_identity
+from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
+from merestone.lineage.store.recorded_schema import record_schema
+from merestone.storage.port import Store
+
+FORMAT = 1
+RUNS = "_runs"
+ROOT = "_lineage"
+PART_ROWS = 1_000_000  # a usual night is one part, so that a question about one feature reads one footer of it
+GROUP_ROWS = 16_384
+_DELTA = {
+    "event_id": "DELTA_LENGTH_BYTE_ARRAY",
+    "feature_id": "DELTA_BYTE_ARRAY",
+    "sequence": "DELTA_BINARY_PACKED",
+    "event_time_utc": "DELTA_BINARY_PACKED",
+}
+_WRITER_CAN_BLOOM = "bloom_filter_options" in inspect.signature(pq.ParquetWriter.__init__).parameters
+_VERDICTS = {"PASS": "passed", "REJECT": "rejected", "WARN": "warned"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A Parquet file of events; `path` is relative to the store's root, `root` is the Merkle root over its rows, hex."""
+
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+    root: str
+    target_crs: str
+    first_feature: str
+    last_feature: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The object in the run manifest's `parts`."""
+        return {
+            "path": self.path,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "sha256": self.sha256,
+            "root": self.root,
+            "target_crs": self.target_crs,
+            "first_feature": self.first_feature,
+            "last_feature": self.last_feature,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRun:
+    """What `seal` leaves: the run manifest's path (relative to the dataset), its checksum, and what it says in total."""
+
+    run_manifest: str
+    sha256: str
+    events: int
+    root: str
+    counts: dict[str, int]
+    parts: tuple[Part, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The `lineage` object of a dataset manifest and of a run record."""
+        return {"run_manifest": self.run_manifest, "sha256": self.sha256, "events": self.events, "root": self.root}
+
+
+@dataclass(slots=True)
+class _Written:
+    """A part in the scratch folder."""
+
+    local: str
+    rows: int
+    size: int
+    sha256: str
+    root: bytes
+    target_crs: str
+    first_feature: str
+    last_feature: str
+
+
+@dataclass(slots=True)
+class RunWriter:
+    """Takes the events of one attempt of a run, batch by batch, and keeps at most `part_rows` of them in memory (about 70 bytes each).
+
+    `scratch` is a local folder that exists; parts wait there until `seal`. `nonce` tells the files of this process from those of another.
+    """
+
+    scratch: str
+    run_id: str
+    attempt: int
+    nonce: str
+    part_rows: int = PART_ROWS
+    group_rows: int = GROUP_ROWS
+    events: int = 0
+    _waiting: list[Any] = field(default_factory=list)
+    _waiting_rows: int = 0
+    _written: list[_Written] = field(default_factory=list)
+    _steps: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _sealed: bool = False
+
+    def __post_init__(self) -> None:
+        check_identity("run_id", self.run_id)
+        if not names_files(self.run_id):
+            raise ValueError(f"run_id {self.run_id[:40]!r}... is too long to be part of a file name")
+        if not 0 <= self.attempt <= MAX_ATTEMPT:
+            raise ValueError(f"attempt is {self.attempt}; it has to be from 0 to {MAX_ATTEMPT}")
+
+    def write(self, table: Any) -> None:
+        """Take a collector's events (`drain` or `to_table`).
+
+        Raises:
+            ValueError: the table is of another schema or another run.
+        """
+        if self._sealed:
+            raise ValueError(f"the lineage of run {self.run_id}, attempt {self.attempt} is sealed")
+        if not table.num_rows:
+            return
+        if not table.schema.equals(columns.COMPACT_SCHEMA):
+            table = columns.compact(table)
+        runs = _texts_of(table, "run_id")
+        if runs != [self.run_id]:
+            raise ValueError(f"the events are of run {', '.join(map(repr, runs))}, not of run {self.run_id!r}")
+        if self._waiting_rows + table.num_rows > self.part_rows:
+            self._flush()
+        self._waiting.append(table)
+        self._waiting_rows += table.num_rows
+        self.events += table.num_rows
+
+    def counts(self) -> dict[str, int]:
+        """Events written so far: total_events, passed, rejected, warned."""
+        found = {"total_events": self.events, "passed": 0, "rejected": 0, "warned": 0}
+        for (_, _, outcome), events in self._steps_now().items():
+            found[_VERDICTS[outcome]] += events
+        return found
+
+    def seal(
+        self,
+        store: Store,
+        root: str = ROOT,
+        *,
+        run_date: date,
+        plan: Sequence[str],
+        tool: Mapping[str, str],
+        time: datetime,
+        previous: Mapping[str, Any] | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> SealedRun:
+        """Copy the parts into the store and write the run manifest, which makes them count.
+
+        Args:
+            store: the dataset's store.
+            root: folder of the event store in it.
+            run_date: UTC date of the run's first attempt.
+            plan: the stages that act on a feature in this run, in order (without `publish`).
+            tool: versions of the software.
+            time: now, aware.
+            previous: the run that was sealed before this one (`run_manifest.newest_run`); the run manifest repeats it, which chains the runs.
+            about: what else the run manifest should say (dataset, contract, delivery).
+
+        Raises:
+            ConflictError: this attempt of the run is sealed already.
+            CorruptError: the store was written by a schema that conflicts with the one that runs (`recorded_schema`).
+            StoreError: the store cannot be written.
+        """
+        record_schema(store, root)
+        self._flush()
+        folder = f"run_date={run_date.isoformat()}/run_id={quote(self.run_id, safe='')}"
+        parts = []
+        for number, each in enumerate(self._written):
+            path = f"{folder}/target_crs={quote(each.target_crs, safe='')}/part-{self.attempt}-{self.nonce}-{number:05d}.parquet"
+            store.create_from(below(root, path), each.local)
+            parts.append(
+                Part(path, each.rows, each.size, each.sha256, each.root.hex(), each.target_crs, each.first_feature, each.last_feature)
+            )
+        total = merkle.root_of_parts([each.root for each in self._written]).hex()
+        doc = {
+            "format": FORMAT,
+            "run_id": self.run_id,
+            "attempt": self.attempt,
+            "run_date": run_date.isoformat(),
+            "sealed_utc": time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "schema_version": SCHEMA.version,
+            "plan": list(plan),
+            "tool": dict(tool),
+            "counts": self.counts(),
+            "steps": [
+                {"stage": stage, "event_type": kind, "outcome": outcome, "events": events}
+                for (stage, kind, outcome), events in sorted(self._steps.items())
+            ],
+            "parts": [each.to_json() for each in parts],
+            "root": total,
+            "previous": dict(previous) if previous is not None else None,
+            "about": dict(about or {}),
+        }
+        data = (json.dumps(doc, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
+        name = below(root, run_manifest_name(self.run_id, self.attempt))
+        try:
+            store.create(name, data)
+        except FileExistsError as fault:
+            raise ConflictError(
+                f"the lineage of run {self.run_id}, attempt {self.attempt} is sealed already: {name}",
+                field=name,
+                hint="run again: the next attempt gets its own number",
+            ) from fault
+        self._sealed = True
+        for each in self._written:
+            Path(each.local).unlink()
+        return SealedRun(name, hashlib.sha256(data).hexdigest(), self.events, total, self.counts(), tuple(parts))
+
+    def _steps_now(self) -> dict[tuple[str, str, str], int]:
+        found = dict(self._steps)
+        for table in self._waiting:
+            _count_steps(table, found)
+        return found
+
+    def _flush(self) -> None:
+        """Sort what waits and write it as one part per target CRS."""
+        if not self._waiting:
+            return
+        table, self._waiting_rows = columns.concat(self._waiting), 0
+        _count_steps(table, self._steps)
+        targets = columns.one_chunk(table.column("target_crs"))
+        for code, target in enumerate(targets.dictionary.to_pylist()):
+            mine = table if len(targets.dictionary) == 1 else table.filter(pc.equal(targets.indices, code))
+            if mine.num_rows:
+                self._write_part(mine, target)
+
+    def _write_part(self, table: Any, target: str) -> None:
+        order = pa.array(_order(table))
+        local = os.path.join(self.scratch, f"lineage-{self.attempt}-{self.nonce}-{len(self._written):05d}.parquet")  # noqa: PTH118 - the scratch folder is a str for workers
+        tree = merkle.Growing()
+        with pq.ParquetWriter(local, LINEAGE_ARROW_SCHEMA, **_parquet_options(self.group_rows)) as writer:
+            for start in range(0, table.num_rows, self.group_rows):
+                # Row group by row group: what is taken still lies in the processor's cache when it is hashed and encoded.
+                piece = _taken(table, order.slice(start, self.group_rows))
+                tree.add(merkle.leaves(piece))
+                writer.write_table(columns.expand(piece), row_group_size=self.group_rows)
+        features = table.column("feature_id")
+        with open(local, "rb") as file:  # noqa: PTH123 - as above
+            checksum = hashlib.file_digest(file, "sha256").hexdigest()
+            size = file.seek(0, os.SEEK_END)
+        self._written.append(
+            _Written(
+                local,
+                table.num_rows,
+                size,
+                checksum,
+                tree.root(),
+                target,
+                features[order[0].as_py()].as_py(),
+                features[order[-1].as_py()].as_py(),
+            )
+        )
+
+
+def below(root: str, path: str) -> str:
+    """A path below the store's root; the root "" is the store itself."""
+    return f"{root}/{path}" if root else path
+
+
+def names_files(run_id: str) -> bool:
+    """Whether a run's id, percent-encoded, can be part of a file name; the longest that file systems have is 255 bytes."""
+    return len(quote(run_id, safe="")) <= 200
+
+
+def run_manifest_name(run_id: str, attempt: int) -> str:
+    """The run manifest's path, relative to the store's root."""
+    return f"{RUNS}/{quote(run_id, safe='')}-{attempt}.json"
+
+
+def _order(table: Any) -> Any:
+    """The rows by the bytes of feature_id, then by sequence: positions."""
+    features = columns.one_chunk(table.column("feature_id"))
+    ranks = np.empty(len(features.dictionary), np.int32)
+    ranks[np.asarray(pc.sort_indices(features.dictionary))] = np.arange(len(ranks), dtype=np.int32)
+    sequence = np.asarray(columns.one_chunk(table.column("sequence")))
+    rank = ranks[np.asarray(features.indices)]
+    if bool((sequence[1:] >= sequence[:-1]).all()):
+        return np.argsort(rank, kind="stable")
+    return np.lexsort((sequence, rank))
+
+
+def _taken(table: Any, places: Any) -> Any:
+    """Some rows of a compact table; a column that says one thing, or nothing, need not be looked up."""
+    arrays = []
+    for each in table.columns:
+        column = columns.one_chunk(each)
+        alike = column.null_count == len(column) or columns.is_uniform(column)
+        arrays.append(column.slice(0, len(places)) if alike else column.take(places))
+    return pa.Table.from_arrays(arrays, schema=table.schema)
+
+
+def _texts_of(table: Any, name: str) -> list[str]:
+    """The texts that stand in a dictionary column."""
+    found: set[str] = set()
+    for chunk in table.column(name).chunks:
+        found.update([chunk.dictionary[0].as_py()] if columns.is_uniform(chunk) else pc.unique(chunk).dictionary_decode().to_pylist())
+    return sorted(found, key=str)
+
+
+def _count_steps(table: Any, into: dict[tuple[str, str, str], int]) -> None:
+    names = ["stage", "event_type", "outcome"]
+    for batch in table.select(names).to_batches():
+        texts = [column.dictionary.to_pylist() for column in batch.columns]
+        code = np.zeros(batch.num_rows, np.int64)
+        for column in batch.columns:
+            code = code * len(column.dictionary) + np.asarray(column.indices)
+        for each, events in enumerate(np.bincount(code).tolist()):
+            if events:
+                at = np.unravel_index(each, [len(known) for known in texts])
+                key = (texts[0][at[0]], texts[1][at[1]], texts[2][at[2]])
+                into[key] = into.get(key, 0) + events
+
+
+def _parquet_options(group_rows: int) -> dict[str, Any]:
+    names = columns.COMPACT_SCHEMA.names
+    options: dict[str, Any] = {
+        "version": "2.6",
+        "compression": "zstd",
+        "compression_level": 1,
+        "data_page_version": "2.0",
+        "use_dictionary": [each for each in names if each not in _DELTA],
+        "column_encoding": _DELTA,
+        # Statistics of the other columns would be most of the footer, which a question about one feature reads from every run.
+        "write_statistics": ["feature_id", "sequence"],
+        "write_page_checksum": True,
+        "sorting_columns": [pq.SortingColumn(names.index("feature_id")), pq.SortingColumn(names.index("sequence"))],
+    }
+    if _WRITER_CAN_BLOOM:
+        options["bloom_filter_options"] = {"feature_id": {"ndv": max(1, group_rows // 4), "fpp": 0.01}}
+    return options

@@ -1,0 +1,1 @@
+"""The publication file as a value, and reading it. Not here: doing what it says (`line`)."""

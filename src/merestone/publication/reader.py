@@ -1,0 +1,495 @@
+"""The publication file, read strictly: every key known, every path absolute, what this version cannot do refused.
+
+Not here: the values themselves (`publication`), the contract's clauses (`contract`), whether the source exists (`source`).
+
+Spec: spec/publication.md. A known setting of a later version is refused where ignoring it could change what is published, where, or
+what is guarded (`NOT_YET`); otherwise it is accepted and named in `notices` (`NOT_IN_EFFECT`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pyproj
+
+from merestone.contract.contract import Contract
+from merestone.contract.files import read_contract, read_document, refusal
+from merestone.document.forms import (
+    Choice,
+    Clause,
+    Columns,
+    Group,
+    Keyed,
+    Listed,
+    Name,
+    OneOf,
+    Real,
+    Report,
+    Text,
+    Whole,
+)
+from merestone.document.yaml_reader import Path as KeyPath
+from merestone.document.yaml_reader import path_text
+from merestone.errors import UsageError
+from merestone.identity.derived import COLUMN, RULES
+from merestone.publication.publication import (
+    CrsRule,
+    FilesRule,
+    GuardRule,
+    KeyRule,
+    LineageRetention,
+    PartitionRule,
+    Publication,
+    RejectsRule,
+)
+from merestone.source.port import SourceSpec
+
+_URL = re.compile(r"([a-z][a-z0-9+.\-]+)://", re.IGNORECASE)  # two letters at least: C:\ is a drive
+_FRACTION: Final = Real(least=0, most=1, hint="a share, such as 0.2 for 20 %")
+_DURATION: Final = Text(
+    pattern=r"P(?!$)(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+W)?(?:[0-9]+D)?(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+S)?)?",
+    form="an ISO 8601 duration",
+    hint="such as PT24H or P6Y",
+)
+_STRATEGIES: Final = ("best", "grid", "ballpark")
+
+
+def _known_crs(text: str) -> str:
+    try:
+        pyproj.CRS.from_user_input(text)
+    except pyproj.exceptions.CRSError as fault:
+        raise ValueError(f"{text[:60]!r} is not a CRS that PROJ knows") from fault
+    return text
+
+
+SOURCE: Final = Group(
+    "source",
+    (
+        Clause("path", Text(form="a path"), "the delivery: a file, or a folder for formats that are folders", required=True),
+        Clause("layer", Name("a layer"), "the layer, where a file has several"),
+        Clause(
+            "crs", Text(form="a CRS", parse=_known_crs, hint="such as EPSG:28992"), "the CRS, asserted where the file states none; recorded"
+        ),
+        Clause("encoding", Text(form="an encoding"), "the encoding of text, asserted where the file states none; recorded"),
+        Clause("geometry", Name("a column"), "the geometry column, where a file has several"),
+        Clause("x", Name("a column"), "the column of x in a CSV file"),
+        Clause("y", Name("a column"), "the column of y in a CSV file"),
+        Clause("wkt", Name("a column"), "the column of WKT in a CSV file"),
+    ),
+)
+
+_TARGET_ROWS: Final = Whole(1)
+PUBLICATION: Final = Group(
+    "a publication",
+    (
+        Clause("name", Text(), "the dataset's name", default="the contract's"),
+        Clause("contract", Text(form="a contract's file, or a stamp"), "the contract: a file, or a stamp in a registry", required=True),
+        Clause("source", OneOf(text=Text(form="a path"), mapping=SOURCE), "the delivery", required=True),
+        Clause(
+            "columns",
+            Keyed(Name("a name in the contract"), "a column of the source"),
+            "source names to contract names",
+            default="the same names",
+        ),
+        Clause(
+            "key",
+            OneOf(
+                text=Columns(),
+                listed=Columns(),
+                mapping=Group(
+                    "a derived key",
+                    (
+                        Clause("derive", Choice(tuple(RULES)), "the named rule", required=True),
+                        Clause("from", Columns(), "the immutable attributes it is made from", required=True),
+                    ),
+                ),
+            ),
+            "the column or columns that identify a feature",
+            default="the contract's",
+        ),
+        Clause("key_migration", Text(form="a file, or renumber"), "old and new keys where the key rule changed", default="no migration"),
+        Clause("destination", Text(form="a folder or URL"), "where the dataset is published", required=True),
+        Clause(
+            "partition",
+            OneOf(
+                text=Choice(("none",)),
+                mapping=Group(
+                    "partition",
+                    (
+                        Clause("by", Choice(("kdtree", "column", "none", "quadkey", "h3")), "the scheme", default="kdtree"),
+                        Clause("column", Name("a column"), "the column of `by: column`"),
+                        Clause("target_rows", _TARGET_ROWS, "rows of a leaf of `by: kdtree`", default="50000"),
+                        Clause("level", Whole(1, 30), "the level of `by: quadkey`"),
+                        Clause("resolution", Whole(0, 15), "the resolution of `by: h3`"),
+                    ),
+                ),
+            ),
+            "how files are cut",
+            default="by: kdtree, target_rows: 50000",
+        ),
+        Clause("mode", Choice(("incremental", "append", "rebuild")), "the mode of the product", default="incremental"),
+        Clause(
+            "files",
+            Group(
+                "files",
+                (
+                    Clause("target_rows", _TARGET_ROWS, "rows of a data file", default="100000"),
+                    Clause("row_group_rows", Whole(1), "rows of a row group", default="10000"),
+                ),
+            ),
+            "the size of files",
+        ),
+        Clause(
+            "crs",
+            Group(
+                "crs",
+                (
+                    Clause(
+                        "strategies",
+                        Listed(Choice(_STRATEGIES)),
+                        "the fallbacks of the coordinate operation, in order",
+                        default="best, grid, ballpark",
+                    ),
+                    Clause("missing_grids", Choice(("refuse", "fallback")), "what happens where PROJ lacks a grid", default="refuse"),
+                    Clause("grids", Text(form="a folder"), "a folder with PROJ grids", default="PROJ's own"),
+                ),
+            ),
+            "how coordinates are transformed",
+        ),
+        Clause("extra_columns", Choice(("refuse", "warn")), "what happens to delivered columns outside the contract", default="refuse"),
+        Clause(
+            "guard",
+            Group(
+                "guard",
+                (
+                    Clause(
+                        "max_changed_fraction",
+                        Real(
+                            least=0, most=10, hint="a share of the features there were: 0.2 is 20 %, above 1 for a dataset that grows fast"
+                        ),
+                        "share of features that may be added, changed or removed",
+                        default="0.2",
+                    ),
+                    Clause("max_removed_fraction", _FRACTION, "share of features that may be removed", default="not guarded"),
+                    Clause("max_moved_fraction", _FRACTION, "share of features that may go to another partition", default="not guarded"),
+                    Clause("min_key_survival", _FRACTION, "share of keys that must be delivered again", default="not guarded"),
+                    Clause(
+                        "max_null_geometry_fraction",
+                        _FRACTION,
+                        "share of delivered rows that may be without geometry (null or empty)",
+                        default="not guarded",
+                    ),
+                    Clause(
+                        "max_extent_shift",
+                        Real(least=0, hint="a share of the diagonal of the last extent, such as 0.1"),
+                        "how far a side of the extent may move, as a share of the diagonal of the last one",
+                        default="not guarded",
+                    ),
+                    Clause(
+                        "max_column_changed_fraction",
+                        _FRACTION,
+                        "share of the values of any one column that may change, of features in both versions",
+                        default="not guarded",
+                    ),
+                ),
+            ),
+            "limits beyond which a change stops for a person's word",
+        ),
+        Clause(
+            "rejects",
+            Group(
+                "rejects",
+                (
+                    Clause("max_fraction", _FRACTION, "share of rows that may be rejected before the delivery is", default="0"),
+                    Clause(
+                        "published",
+                        Choice(("hold", "remove")),
+                        "what becomes of the last accepted row of a rejected feature",
+                        default="hold",
+                    ),
+                ),
+            ),
+            "what happens to rows with findings",
+        ),
+        Clause(
+            "retention",
+            Group(
+                "retention",
+                (
+                    Clause("versions", Whole(1), "versions that are kept"),
+                    Clause("grace", _DURATION, "how long a superseded file is kept at least"),
+                ),
+            ),
+            "how long old versions are kept",
+        ),
+        Clause(
+            "lineage",
+            Group(
+                "lineage",
+                (
+                    Clause("audit_tag", Text(), "carried in every lineage event"),
+                    Clause(
+                        "retention",
+                        Group(
+                            "lineage.retention",
+                            (
+                                Clause("window", _DURATION, "how long lineage is kept", required=True),
+                                Clause("basis", Text(free=True), "the legal basis", required=True),
+                            ),
+                        ),
+                        "how long lineage is kept, and why",
+                    ),
+                ),
+            ),
+            "the record of every move",
+        ),
+        Clause("engine", Choice(("local", "spark")), "where tasks run", default="local"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A setting of a later version: at `path`, where `applies` says so of its value."""
+
+    path: KeyPath
+    words: str
+    applies: Callable[[Any], bool] = lambda _value: True
+
+
+def _is(*options: str) -> Callable[[Any], bool]:
+    return lambda value: value in options
+
+
+def _is_url(value: Any) -> bool:
+    return isinstance(value, str) and _URL.match(value) is not None and not value.startswith("file://")
+
+
+_STAMP = re.compile(r"(?:.*[:/@])?v[0-9]+\.[0-9]+\.[0-9]+-crs:EPSG:.*")
+
+# What is refused today. An entry goes when its feature comes.
+NOT_YET: Final = (
+    Later(("contract",), "a contract by its stamp in a registry", lambda value: _STAMP.fullmatch(value) is not None),
+    Later(("contract",), "a contract behind a URL", _is_url),
+    Later(("source",), "a source behind a URL", _is_url),
+    Later(("source", "path"), "a source behind a URL", _is_url),
+    Later(("source", "x"), "CSV with x and y columns"),
+    Later(("source", "y"), "CSV with x and y columns"),
+    Later(("source", "wkt"), "CSV with WKT"),
+    Later(("destination",), "a destination in an object store", _is_url),
+    Later(("partition", "by"), "partitions by quadkey or h3", _is("quadkey", "h3")),
+    Later(("mode",), "the modes append and rebuild", _is("append", "rebuild")),
+    Later(("engine",), "the engine spark", _is("spark")),
+)
+
+# What is accepted without effect today: nothing that is published, nor where, nor what is guarded depends on it.
+NOT_IN_EFFECT: Final = (Later(("retention",), "old versions are kept until a version that can reclaim them"),)
+
+
+def read_publication(path: str, contract: Contract | None = None) -> Publication:
+    """Read a publication file and what it takes from its contract.
+
+    Args:
+        path: the publication file.
+        contract: the contract, where the caller has read it; otherwise it is read from the file that the publication names.
+
+    Raises:
+        UsageError: the file or its contract is missing or broken (all problems are told), a setting is not in this version, there is no
+            key, or file and contract disagree on name or key.
+    """
+    return _read(path, contract)[0]
+
+
+def read_publication_and_contract(path: str) -> tuple[Publication, Contract]:
+    """Read a publication file together with its contract.
+
+    Raises:
+        UsageError: see `read_publication`.
+    """
+    return _read(path, None)
+
+
+def with_source(publication: Publication, path: str) -> Publication:
+    """The publication with another delivery (`--source`); layer, CRS and encoding assertions stay. `path` is relative to the work folder.
+
+    Raises:
+        UsageError: the path is a URL.
+    """
+    if _is_url(path):
+        raise UsageError(f"--source {path}: not in this version: a source behind a URL", field="--source", hint="name a local file")
+    return replace(publication, source=replace(publication.source, path=_absolute(path, Path.cwd())))
+
+
+def place_of(path: str) -> tuple[str, str] | None:
+    """Name and destination of a publication file that may be broken elsewhere; None where it does not tell a destination on disk."""
+    try:
+        tree = read_document(path, what="publication").tree
+    except UsageError:
+        return None
+    stated, name = tree.get("destination"), tree.get("name")
+    if not isinstance(stated, str) or not stated.strip() or _is_url(stated) or "\0" in stated:
+        return None
+    fallback = Path(path).stem.removesuffix(".publication")
+    return (name if isinstance(name, str) and name.strip() else fallback), _absolute(stated, Path(path).absolute().parent)
+
+
+def _read(path: str, contract: Contract | None) -> tuple[Publication, Contract]:
+    document = read_document(path, what="publication")
+    report = Report(document)
+    values = PUBLICATION.read(document.tree, (), report)
+    _laws(values, report)
+    for later in NOT_YET:
+        value = _at(values, later.path)
+        if value is not None and later.applies(value):
+            report.add(later.path, f"not in this version: {later.words}", "remove it, or use a later version of Merestone")
+    if report.problems:
+        raise refusal(path, "publication", sorted(report.problems, key=lambda problem: problem.line or 0))
+    base = Path(path).absolute().parent
+    if contract is None:
+        contract = read_contract(_absolute(values["contract"], base))
+    return _assemble(path, base, values, contract), contract
+
+
+def _at(values: Any, path: KeyPath) -> Any:
+    for step in path:
+        values = values.get(step) if isinstance(values, dict) else None
+    return values
+
+
+def _laws(values: dict[str, Any], report: Report) -> None:
+    """Rules that bind several keys."""
+    partition = values.get("partition")
+    if isinstance(partition, dict):
+        by = partition.get("by", "kdtree")
+        owners = {"column": "column", "target_rows": "kdtree", "level": "quadkey", "resolution": "h3"}
+        for key, owner in owners.items():
+            if key in partition and by != owner:
+                report.add(("partition", key), f"has no meaning for by: {by}", f"it belongs to by: {owner}")
+        for key in ("column", "level", "resolution"):
+            if by == owners[key] and key not in partition:
+                report.add(("partition", key), f"is missing: by: {by} needs it", f"add `{key}`")
+    seen: dict[str, str] = {}
+    for source, target in values.get("columns", {}).items():
+        if target in seen:
+            report.add(("columns", source), f"{target} is already the target of {seen[target]}", "map each contract name once")
+        seen.setdefault(target, source)
+    strategies = values.get("crs", {}).get("strategies", [])
+    if len(set(map(str, strategies))) < len(strategies):
+        report.add(("crs", "strategies"), "names a strategy twice", "name each once, in order of preference")
+
+
+def _assemble(path: str, base: Path, values: dict[str, Any], contract: Contract) -> Publication:
+    lineage = values.get("lineage", {})
+    crs = dict(values.get("crs", {}))
+    if "strategies" in crs:
+        crs["strategies"] = tuple(crs["strategies"])
+    if "grids" in crs:
+        crs["grids"] = _absolute(crs["grids"], base)
+    return Publication(
+        path=_absolute(path, Path.cwd()),
+        name=_agreed(path, "name", values.get("name"), contract.name) or Path(path).stem.removesuffix(".publication"),
+        contract=_absolute(values["contract"], base),
+        source=_source(values["source"], base),
+        destination=_absolute(values["destination"], base),
+        key=_key(path, values.get("key"), contract),
+        columns=tuple(values.get("columns", {}).items()),
+        key_migration=_migration(values.get("key_migration"), base),
+        partition=_partition(values.get("partition", {})),
+        files=FilesRule(**values.get("files", {})),
+        crs=CrsRule(**crs),
+        extra_columns=values.get("extra_columns", "refuse"),
+        guard=GuardRule(**values.get("guard", {})),
+        rejects=RejectsRule(**values.get("rejects", {})),
+        audit_tag=lineage.get("audit_tag"),
+        lineage_retention=LineageRetention(**lineage["retention"]) if "retention" in lineage else None,
+        notices=tuple(
+            f"{path_text(later.path)} is not yet in effect: {later.words}" for later in NOT_IN_EFFECT if _at(values, later.path) is not None
+        ),
+    )
+
+
+def _source(value: str | dict[str, Any], base: Path) -> SourceSpec:
+    if isinstance(value, str):
+        return SourceSpec(_absolute(value, base))
+    return SourceSpec(
+        _absolute(value["path"], base),
+        layer=value.get("layer"),
+        crs=value.get("crs"),
+        encoding=value.get("encoding"),
+        geometry=value.get("geometry"),
+    )
+
+
+def _partition(value: str | dict[str, Any]) -> PartitionRule:
+    return PartitionRule(by="none") if value == "none" or isinstance(value, str) else PartitionRule(**value)
+
+
+def _migration(value: str | None, base: Path) -> str | None:
+    return value if value is None or value == "renumber" else _absolute(value, base)
+
+
+def _derived(path: str, stated: dict[str, Any], contract: Contract) -> KeyRule:
+    made_from = tuple(stated["from"])
+    if contract.key and contract.key != made_from:
+        raise UsageError(
+            f"publication {path}: key is made from {', '.join(made_from)}, but the contract's is {', '.join(contract.key)}",
+            field="key",
+            hint="make it from the contract's key, or change one of them",
+        )
+    if contract.field(COLUMN) is not None:
+        raise UsageError(
+            f"publication {path}: a derived key is published as column {COLUMN}, and the contract has a field of that name",
+            field="key",
+            hint="give the field another name in the contract, and map it under `columns`",
+        )
+    for name in made_from:
+        field = contract.field(name)
+        if field is not None and not field.compared:
+            raise UsageError(
+                f"publication {path}: {name} is volatile or derived: it cannot identify a feature",
+                field="key.from",
+                hint="make the key from attributes that never change",
+            )
+    return KeyRule((COLUMN,), stated["derive"], made_from)
+
+
+def _key(path: str, stated: list[str] | dict[str, Any] | None, contract: Contract) -> KeyRule:
+    if isinstance(stated, dict):
+        return _derived(path, stated, contract)
+    columns = tuple(stated) if stated is not None else contract.key
+    if not columns:
+        raise UsageError(
+            f"publication {path}: there is no key: neither the publication nor the contract names one",
+            field="key",
+            hint="add `key: COLUMN`, a column whose value identifies a feature in every delivery",
+        )
+    if stated is not None and contract.key and columns != contract.key:
+        raise UsageError(
+            f"publication {path}: key is {', '.join(columns)}, but the contract's is {', '.join(contract.key)}",
+            field="key",
+            hint="remove the publication's, or change one of them",
+        )
+    return KeyRule(columns)
+
+
+def _agreed(path: str, key: str, stated: str | None, agreed: str | None) -> str | None:
+    if stated is not None and agreed is not None and stated != agreed:
+        raise UsageError(
+            f"publication {path}: {key} is {stated}, but the contract's is {agreed}",
+            field=key,
+            hint="remove the publication's, or change one of them",
+        )
+    return stated if stated is not None else agreed
+
+
+def _absolute(path: str, base: Path) -> str:
+    """Absolute and without `..` (links are not followed); `~/` is the home folder, `file://` is taken off."""
+    plain = Path(path.removeprefix("file://"))
+    if plain.parts[:1] == ("~",):
+        plain = plain.expanduser()
+    return os.path.normpath(base / plain)

@@ -1,0 +1,1 @@
+"""Results as text, JSON, HTML and XML. Not here: deciding what to say about a row (`gate`)."""

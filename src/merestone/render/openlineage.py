@@ -1,0 +1,169 @@
+"""A run as OpenLineage run events (spec 2-0-2): START, then COMPLETE, or FAIL where no version came of it.
+
+Not here: the facts (`run_facts`), sending them anywhere. The same run gives the same text.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from merestone.render.run_facts import RunFacts, stamp
+
+SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json"
+_FACETS = "https://openlineage.io/spec/facets"
+
+
+def events(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
+    """The events of a run, in order.
+
+    Args:
+        facts: the run.
+        producer: a URI that names the software.
+    """
+    job = {
+        "namespace": facts.namespace,
+        "name": f"{facts.name}.publish",
+        "facets": {
+            "jobType": _facet(
+                producer,
+                "2-0-3/JobTypeJobFacet.json#/$defs/JobTypeJobFacet",
+                processingType="BATCH",
+                integration="MERESTONE",
+                jobType="JOB",
+            ),
+        },
+    }
+    start = {
+        "eventType": "START",
+        "eventTime": stamp(facts.started),
+        "producer": producer,
+        "schemaURL": f"{SCHEMA}#/$defs/RunEvent",
+        "run": {"runId": facts.uuid, "facets": _run_facets(facts, producer)},
+        "job": job,
+        "inputs": [],
+        "outputs": [],
+    }
+    end = {
+        **start,
+        "eventType": "COMPLETE" if facts.version is not None else "FAIL",
+        "eventTime": stamp(facts.ended),
+        "inputs": _inputs(facts, producer),
+        "outputs": _outputs(facts, producer),
+    }
+    return [start, end]
+
+
+def ndjson(found: list[dict[str, Any]]) -> str:
+    """Events as one JSON object a line."""
+    return "".join(json.dumps(each, ensure_ascii=False, allow_nan=False) + "\n" for each in found)
+
+
+def _facet(producer: str, schema: str, **more: Any) -> dict[str, Any]:
+    return {"_producer": producer, "_schemaURL": f"{_FACETS}/{schema}", **more}
+
+
+def _own(producer: str, **more: Any) -> dict[str, Any]:
+    """A facet of our own."""
+    return {"_producer": producer, "_schemaURL": f"{SCHEMA}#/$defs/RunFacet", **more}
+
+
+def _run_facets(facts: RunFacts, producer: str) -> dict[str, Any]:
+    facets = {
+        "processing_engine": _facet(
+            producer,
+            "1-1-1/ProcessingEngineRunFacet.json#/$defs/ProcessingEngineRunFacet",
+            name="merestone",
+            version=facts.tools.get("merestone", "unknown"),
+            openlineageAdapterVersion=facts.tools.get("merestone", "unknown"),
+        ),
+        "merestone_lineage": _own(
+            producer,
+            runId=facts.run_id,
+            attempt=facts.attempt,
+            merkleRoot=facts.root,
+            runManifest=facts.run_manifest,
+            contract=facts.contract,
+            verdict=facts.verdict,
+            delta=facts.delta,
+            steps=[
+                {
+                    "stage": each.stage,
+                    "eventType": each.event_type,
+                    "sourceCrs": each.source_crs,
+                    "targetCrs": each.target_crs,
+                    "passed": each.passed,
+                    "warned": each.warned,
+                    "rejected": each.rejected,
+                    "tools": list(each.tools),
+                }
+                for each in facts.steps
+            ],
+        ),
+    }
+    if facts.version is None:
+        told = f"{facts.verdict['features_rejected']} of {facts.verdict['features']} features rejected; no version was published"
+        facets["errorMessage"] = _facet(
+            producer, "1-0-1/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet", message=told, programmingLanguage="Python"
+        )
+    return facets
+
+
+def _inputs(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    if facts.delivery is not None:
+        counted = (
+            {}
+            if facts.delivery_rows is None
+            else {
+                "inputStatistics": _facet(
+                    producer,
+                    "1-0-0/InputStatisticsInputDatasetFacet.json#/$defs/InputStatisticsInputDatasetFacet",
+                    rowCount=facts.delivery_rows,
+                )
+            }
+        )
+        version = {} if facts.delivery_digest is None else {"version": _version(facts.delivery_digest, producer)}
+        found.append(
+            {"namespace": facts.namespace, "name": f"{facts.name}/delivery/{facts.delivery}", "facets": version, "inputFacets": counted}
+        )
+    if facts.previous is not None:
+        found.append(
+            {
+                "namespace": facts.namespace,
+                "name": facts.name,
+                "facets": {"version": _version(str(facts.previous), producer)},
+                "inputFacets": {},
+            }
+        )
+    return found
+
+
+def _outputs(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
+    if facts.version is None:
+        return []
+    facets = {
+        "version": _version(str(facts.version), producer),
+        "schema": _facet(
+            producer,
+            "1-1-1/SchemaDatasetFacet.json#/$defs/SchemaDatasetFacet",
+            fields=[{"name": name, "type": kind} for name, kind in facts.fields],
+        ),
+        "dataSource": _facet(
+            producer, "1-0-1/DatasourceDatasetFacet.json#/$defs/DatasourceDatasetFacet", name=facts.name, uri=facts.namespace
+        ),
+    }
+    counted = {
+        "outputStatistics": _facet(
+            producer,
+            "1-0-2/OutputStatisticsOutputDatasetFacet.json#/$defs/OutputStatisticsOutputDatasetFacet",
+            rowCount=facts.features,
+            size=facts.size,
+            fileCount=facts.files,
+        )
+    }
+    return [{"namespace": facts.namespace, "name": facts.name, "facets": facets, "outputFacets": counted}]
+
+
+def _version(text: str, producer: str) -> dict[str, Any]:
+    return _facet(producer, "1-0-1/DatasetVersionDatasetFacet.json#/$defs/DatasetVersionDatasetFacet", datasetVersion=text)

@@ -1,0 +1,1 @@
+"""Results as values: findings, counts, and what a command answers. Not here: words (`render`)."""

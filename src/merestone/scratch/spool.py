@@ -1,0 +1,136 @@
+"""Candidates at rest in a scratch folder, so that memory is bounded by settings and not by the dataset.
+
+Not here: what a candidate is (`run.line`), the dataset's own files (`files`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from merestone.errors import StoreError
+from merestone.normalise.cast import MACHINERY
+
+ROW = MACHINERY + "row"
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+class Spool:
+    """Record batches of one schema, written once and read in order as often as wanted.
+
+    Raises:
+        StoreError: the scratch folder is full or cannot be written.
+    """
+
+    def __init__(self, folder: str, name: str, schema: Any) -> None:
+        self._path = Path(folder) / f"{name}.arrow"
+        self.schema = schema
+        self.rows = 0
+        self.bytes = 0
+        self._sink: Any = None
+        self._writer: Any = None
+
+    def write(self, batch: Any) -> None:
+        """Append a batch."""
+        try:
+            if self._writer is None:
+                self._sink = pa.OSFile(str(self._path), "wb")
+                self._writer = pa.ipc.new_stream(self._sink, self.schema, options=_OPTIONS)
+            self._writer.write_batch(batch)
+        except OSError as fault:
+            raise StoreError(
+                f"the scratch folder {self._path.parent} cannot be written: {fault}",
+                field=str(self._path.parent),
+                hint="free some space there, or point TMPDIR to a larger disk",
+            ) from fault
+        self.rows += batch.num_rows
+        self.bytes += batch.nbytes
+
+    def close(self) -> None:
+        """End writing."""
+        if self._writer is not None:
+            self._writer.close()
+            self._sink.close()
+            self._writer = self._sink = None
+
+    def batches(self, *columns: str) -> Iterator[Any]:
+        """Every batch, in the order of writing; where columns are named, these alone, in the order of the schema: others are not unpacked."""
+        self.close()
+        if not self.rows:
+            return
+        options = pa.ipc.IpcReadOptions(included_fields=[self.schema.get_field_index(name) for name in columns] or None)
+        with pa.OSFile(str(self._path), "rb") as handle, pa.ipc.open_stream(handle, options=options) as reader:
+            yield from reader
+
+    def table(self) -> Any:
+        """All rows at once; for spools that are known to be small (a bucket of `shuffle`)."""
+        return pa.Table.from_batches(list(self.batches()), self.schema)
+
+    def drop(self) -> None:
+        """Delete the file."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+
+class Numbers:
+    """Rows of numbers at rest: float64 (n, width), appended and read in order."""
+
+    def __init__(self, folder: str, name: str, width: int) -> None:
+        self._path = Path(folder) / f"{name}.numbers"
+        self._width = width
+        self._path.write_bytes(b"")
+
+    def append(self, values: npt.NDArray[np.float64]) -> None:
+        """Add rows."""
+        with self._path.open("ab") as file:
+            file.write(np.ascontiguousarray(values, np.float64).tobytes())
+
+    def chunks(self, rows: int) -> Iterator[npt.NDArray[np.float64]]:
+        """All rows in order, at most `rows` at a time."""
+        with self._path.open("rb") as file:
+            while data := file.read(rows * self._width * 8):
+                yield np.frombuffer(data, np.float64).reshape(-1, self._width)
+
+
+def shuffle(spool: Spool, folder: str, name: str, bucket: npt.NDArray[np.int32], buckets: int, extra: dict[str, Any]) -> list[Spool]:
+    """Split a spool into buckets; a column ROW says which row of the spool each one was.
+
+    Args:
+        spool: what to split.
+        folder: the scratch folder.
+        name: a stem for the files.
+        bucket: int32 (rows,), the bucket of each row; -1 leaves a row out.
+        buckets: how many there are.
+        extra: columns to add, name to an Arrow array over all rows.
+    """
+    schema = spool.schema.append(pa.field(ROW, pa.int64()))
+    for column, values in extra.items():
+        schema = schema.append(pa.field(column, values.type))
+    out = [Spool(folder, f"{name}-{n}", schema) for n in range(buckets)]
+    at = 0
+    for batch in spool.batches():
+        end = at + batch.num_rows
+        added = [pa.array(np.arange(at, end)), *(values[at:end] for values in extra.values())]
+        whole = pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
+        here = bucket[at:end]
+        at = end
+        order = np.argsort(here, kind="stable")
+        edges = np.searchsorted(here[order], np.arange(buckets + 1))
+        for n in np.flatnonzero(np.diff(edges)):
+            out[n].write(whole.take(pa.array(order[edges[n] : edges[n + 1]])))
+    for each in out:
+        each.close()
+    return out
+
+
+def bucket_plan(rows_per_partition: npt.NDArray[np.int64], bytes_per_row: float, budget: int) -> npt.NDArray[np.int32]:
+    """Which bucket each partition goes to, so that a bucket holds about `budget` bytes; neighbouring codes stay together."""
+    filled = np.cumsum(rows_per_partition * bytes_per_row)
+    out: npt.NDArray[np.int32] = np.minimum(filled // max(budget, 1), max(0, os.sysconf("SC_OPEN_MAX") // 4)).astype(np.int32)
+    return out
