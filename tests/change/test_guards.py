@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from merestone.change.guards import Evidence, cause, changed_fraction, common_shift, confirms, emptied, percent, token, withdrawn
+from merestone.change.guards import Evidence, cause, changed_fraction, common_shift, confirms, emptied, token, withdrawn
 
 
 def evidence(**some):
@@ -48,12 +48,6 @@ def test_a_common_shift_is_seen_through_a_few_strays():
     assert (x, y, share) == (0.0, -0.96, 0.997)
     assert common_shift(np.zeros(4), np.zeros(4)) is None
     assert common_shift(np.full(4, np.nan), np.zeros(4)) is None
-
-
-def test_a_share_is_never_rounded_to_all():
-    assert percent(0.99996) == "99.9 %"
-    assert percent(1.0) == "100 %"
-    assert percent(0.013) == "1.3 %"
 
 
 def test_emptied_and_withdrawn_stop():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from merestone.gate.findings import FINDINGS_SCHEMA, FindingTally, findings_table, listed, name_rows, reasons, rejected
+from merestone.gate.findings import FINDINGS_SCHEMA, FindingTally, findings_table, name_rows, reasons, rejected
 from merestone.results.finding import RowFaults, Sample
 
 
@@ -70,12 +70,6 @@ def test_an_empty_tally_is_false_and_empty_faults_leave_it_so():
 def test_numeric_keys_are_not_taken_for_row_numbers():
     assert name_rows([Sample("7", 3), Sample("9", 4)], 2) == "rows with key 7 and 9"
     assert name_rows([Sample("b", 2)], 1) == "row b"
-
-
-def test_lists_say_how_many_more():
-    assert listed(["a"], 1) == "a"
-    assert listed(["a", "b", "c"], 3) == "a, b and c"
-    assert listed(["a", "b"], 1_002) == "a, b and 1,000 more"
 
 
 def test_only_errors_reject_and_reasons_hold_every_fault_of_a_row():

@@ -274,29 +274,3 @@ def test_a_check_says_its_verdict(status, word):
 
 def test_an_error_names_the_thing_and_the_next_step():
     assert text.error(SourceError("x.gpkg does not exist", hint="see the path")) == "merestone: x.gpkg does not exist\n  next: see the path"
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (9_960, "10 kB"),
-        (999_600, "1.0 MB"),
-        (48e6, "48 MB"),
-        (3e15, "3000 TB"),
-    ],
-)
-def test_sizes_are_decimal(number, words):
-    assert text.size(int(number)) == words
-
-
-@pytest.mark.parametrize(("seconds", "words"), [(0.04, "0.0 s"), (0.42, "0.4 s"), (0.97, "1 s"), (59.6, "1 min 0 s"), (125, "2 min 5 s")])
-def test_durations_stay_short(seconds, words):
-    assert text.duration(seconds) == words
-
-
-@pytest.mark.parametrize(("value", "words"), [(0.0, "0 m"), (2.414, "2.41 m"), (1234.5, "1,234.50 m"), (0.0000123, "0.000012 m")])
-def test_distances_keep_two_digits(value, words):
-    assert text.distance(value, "m") == words

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from merestone.gate.findings import percent
 from merestone.results.finding import Finding
+from merestone.words import percent
 
 Box = tuple[float, float, float, float]  # x, y minimum, then maximum
 _MEANT = "if this is meant, repeat the command with --confirm and the token"

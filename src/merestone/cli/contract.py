@@ -20,7 +20,7 @@ from merestone.contract.schema import json_schema
 from merestone.draft.init import draft, new_file
 from merestone.errors import EXIT_DONE, EXIT_REFUSED
 from merestone.inspect import browse
-from merestone.render.text import visible
+from merestone.words import visible
 
 LATER = {
     "export": "`merestone contract schema` prints the JSON Schema of the document",

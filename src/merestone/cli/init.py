@@ -10,7 +10,7 @@ import click
 from merestone.cli import edge, options
 from merestone.draft.init import init as draft
 from merestone.errors import EXIT_DONE
-from merestone.render.text import visible
+from merestone.words import visible
 
 
 @click.command()

@@ -16,8 +16,8 @@ from merestone.errors import EXIT_DONE, EXIT_REFUSED, CorruptError, UsageError
 from merestone.inspect import browse
 from merestone.lineage.event.schema import validate_schema
 from merestone.lineage.store.hygiene import check_partitions
-from merestone.render.text import plural, visible
 from merestone.storage.open import open_store
+from merestone.words import plural, visible
 
 COMMANDS = {
     "scorecard": Lazy(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from merestone.lineage.store.run_manifest import RunManifest
-from merestone.render.text import count, plural, size, visible
+from merestone.words import count, plural, size, visible
 
 
 def iso_written(value: dict[str, Any]) -> str:

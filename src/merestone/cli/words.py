@@ -10,8 +10,7 @@ from typing import Any
 import shapely
 
 from merestone.dataset.feed import Changes
-from merestone.gate.findings import percent
-from merestone.render.text import count, distance, plural, size, visible
+from merestone.words import count, distance, percent, plural, size, visible
 
 _CELL = 24  # characters of a cell in a table
 _LINE = 110  # characters of a line of a table

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from merestone.contract.contract import Dimensions, FieldType, GeometryType
 from merestone.gate.delivery import JUDGED_ORDINATES, equal_groups, measured_precision, text_hash
-from merestone.gate.findings import listed, percent
 from merestone.geometry import kernel
 from merestone.normalise.values import delivered_kind
 from merestone.source.columns import is_json_text
 from merestone.source.port import Delivery
+from merestone.words import listed, percent
 
 CODES = 12
 """Up to how many different values a column is worth mentioning as a code list."""

@@ -33,7 +33,7 @@ from merestone.draft.text import (
 from merestone.errors import InternalError, StoreError, UsageError
 from merestone.gate.delivery import JUDGED_ORDINATES
 from merestone.gate.feature import DEGREES, check_rows
-from merestone.gate.findings import FindingTally, listed, percent, rejected
+from merestone.gate.findings import FindingTally, rejected
 from merestone.geometry import kernel
 from merestone.normalise.cast import cast_batch, plan_cast
 from merestone.normalise.crs import identify
@@ -41,6 +41,7 @@ from merestone.normalise.snap import snap
 from merestone.results.finding import Finding
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, Source, SourceSpec
+from merestone.words import listed, percent
 
 _USUAL = {True: 7, False: 3}  # decimals where the coordinates show none: about a centimetre in degrees, a millimetre in metres
 _FINEST = {True: 9, False: 5}  # measured decimals beyond these are the noise of a computation, not a grid

@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.contract.contract import Contract, Field
-from merestone.gate.findings import NAMED, listed
+from merestone.gate.findings import NAMED
 from merestone.geometry.form import Scan
 from merestone.results.finding import SAMPLES, Finding, Sample, Severity
+from merestone.words import listed
 
 JUDGED_ORDINATES = 1_000
 """Precision is judged from this many ordinates up (spec/contract.md section 3)."""

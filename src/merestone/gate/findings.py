@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.results.finding import SAMPLES, Finding, RowFaults, Sample, Severity, Surface
+from merestone.words import listed
 
 NAMED = 5
 """How many values or features a sentence names; the samples carry more."""
@@ -225,23 +226,6 @@ def name_rows(samples: Sequence[Sample], count: int) -> str:
     keyed = not tail and any(word.lstrip("-").isdigit() for word in words)
     noun = ("row" if count == 1 else "rows") + (" with key" if keyed else "")
     return f"{noun} {listed(words, count)}{tail}"
-
-
-def percent(share: float) -> str:
-    """A share as a person reads it: never 100 % unless it is."""
-    if not np.isfinite(share):
-        return "infinitely many %"
-    text = f"{share * 100:.0f}" if share >= 0.1 or share == 0 else f"{share * 100:.1f}"
-    if text == "100" and share < 1:
-        text = "99.9"
-    return f"{text} %"
-
-
-def listed(words: Sequence[str], count: int) -> str:
-    """Words as a list: "a", "a and b", "a, b and c", "a, b and 12 more": `count` is how many there are, `words` the first of them."""
-    if count > len(words):
-        return f"{', '.join(words)} and {count - len(words):,} more" if words else f"{count:,}"
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else list(words))
 
 
 def _samples(faults: RowFaults, room: int, rows: npt.NDArray[np.int64], ids: Any, bounds: npt.NDArray[np.float64] | None) -> list[Sample]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import shapely
 
 from merestone.contract.contract import Contract
-from merestone.gate.findings import NAMED, listed
+from merestone.gate.findings import NAMED
 from merestone.gate.topology_edges import box_tree, joined
 from merestone.gate.topology_network import check_network
 from merestone.gate.topology_open import stays_open
@@ -27,6 +27,7 @@ from merestone.gate.topology_planar import boundary_changes, check_planar
 from merestone.gate.topology_solid import check_solids
 from merestone.geometry import kernel
 from merestone.results.finding import SAMPLES, Finding, Sample
+from merestone.words import listed
 
 VERSION = 1
 """Raised when the same rule set would judge the same features otherwise; stands in manifests beside the rules' hash."""

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.gate.delivery import TwinKeys, twin_keys
-from merestone.gate.findings import listed
 from merestone.identity import key as keys
 from merestone.line.key_order import key_batches, key_bytes
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.scratch.spool import Spool
+from merestone.words import listed
 
 NAMED_TWINS = 1_000  # keys whose texts are compared; the finding names a few and counts these
 

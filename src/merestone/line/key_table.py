@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from merestone.dataset.columns import stored_type
 from merestone.dataset.known import Halves, halves
 from merestone.errors import UsageError
-from merestone.gate.findings import listed
 from merestone.geometry import kernel
 from merestone.identity import key as keys
+from merestone.words import listed
 
 _HINT = "write a CSV or Parquet file with the columns {columns}"
 _NAMED = 5

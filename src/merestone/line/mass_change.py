@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from merestone.change import classes
 from merestone.change.guards import MOST, Evidence, common_factor, common_shift
 from merestone.dataset.known import Known
-from merestone.gate.findings import percent
 from merestone.geometry import kernel
 from merestone.line.prepared import Prepared
 from merestone.line.process import Settled
 from merestone.results.result import Counts
+from merestone.words import percent
 
 
 def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere: int, features: int, keyed: str) -> Evidence:

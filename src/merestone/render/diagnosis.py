@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from merestone.render.text import finding as finding_lines
-from merestone.render.text import plural
 from merestone.results.finding import Finding
 from merestone.results.result import CheckResult
+from merestone.words import plural
 
 State = Literal["ok", "fault", "not judged", "not reached"]
 

@@ -17,8 +17,8 @@ import shapely
 
 from merestone.geometry import kernel
 from merestone.render.page import self_contained
-from merestone.render.text import plural
 from merestone.results.result import CheckResult
+from merestone.words import plural
 
 PLACES = 2_000
 """How many places a page shows, the same number of each finding where there are more; what is left out is said on the page."""

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import shapely
 
 from merestone.render.page import self_contained
-from merestone.render.text import plural
 from merestone.results.result import CLASSES, Counts
+from merestone.words import plural
 
 FEATURES = 5_000
 """How many changed features a page shows; what is left out is said on the page."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from merestone.render.text import count, plural
 from merestone.render.xml_text import Element, document
+from merestone.words import count, plural
 
 _COLOURS = {"passed": "#2e7d5b", "warned": "#d9a21b", "rejected": "#b3372f"}
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from merestone.errors import MerestoneError
 from merestone.results.finding import Finding
 from merestone.results.result import ApplyResult, Changed, CheckResult, Counts, DiffResult, PublishResult
+from merestone.words import count, distance, duration, ordinate, plural, size, visible
 
 WIDTH = 92
 LISTED = 40
@@ -296,56 +297,3 @@ def _title(text: str, seconds: float) -> str:
 
 def _row(name: str, text: str) -> str:
     return f"  {name.ljust(10)} {text}"
-
-
-# --- numbers and names -----------------------------------------------------------------------------------------------------------------
-
-
-def count(number: int) -> str:
-    """1190482 as "1,190,482"."""
-    return f"{number:,}"
-
-
-def plural(number: int, noun: str) -> str:
-    """A number and its noun: "1 row", "2 rows"."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-def size(number: int) -> str:
-    """Bytes with a decimal unit: "48 MB", "1.2 MB", "640 B"."""
-    value = float(number)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if value < 999.5 or unit == "TB":
-            break
-        value /= 1000
-    return f"{value:.0f} {unit}" if unit == "B" or value >= 9.95 else f"{value:.1f} {unit}"
-
-
-def duration(seconds: float) -> str:
-    """A time as "0.4 s", "9 s", "2 min 5 s"."""
-    if seconds < 0.95:
-        return f"{max(seconds, 0.0):.1f} s"
-    whole = round(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
-
-
-def distance(value: float, unit: str) -> str:
-    """A length as "2.41 m", "0.000012 degrees": two significant digits at least."""
-    if value == 0:
-        return f"0 {unit}"
-    decimals = 2
-    while decimals < 12 and abs(value) < 10.0 ** (1 - decimals):
-        decimals += 1
-    return f"{value:,.{decimals}f} {unit}"
-
-
-def ordinate(value: float) -> str:
-    """An ordinate as one would type it: metres to the millimetre, degrees to seven places."""
-    return f"{value:.7f}".rstrip("0").rstrip(".") if abs(value) <= 360 else f"{value:.3f}".rstrip("0").rstrip(".")
-
-
-def visible(text: str) -> str:
-    r"""Text from a delivery, safe on a terminal: what cannot be seen is written as an escape such as \x0a or \u2028."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else (f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}") for char in text)
