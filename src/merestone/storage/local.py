@@ -74,13 +74,15 @@ class LocalStore:
         with self._faults("read", name):
             return pa.OSFile(str(path), "r")
 
-    def create(self, name: str, data: bytes) -> None:
-        """Write an object that must not exist, durably. Raises FileExistsError where it exists."""
+    def create(self, name: str, data: bytes) -> str | None:
+        """Write an object that must not exist, durably. A disk keeps no mark. Raises FileExistsError where it exists."""
         self._create(name, lambda descriptor: _write(descriptor, data))
+        return None
 
-    def create_from(self, name: str, local_path: str) -> None:
+    def create_from(self, name: str, local_path: str) -> str | None:
         """As `create`, with the bytes of a local file."""
         self._create(name, lambda descriptor: _copy(descriptor, local_path))
+        return None
 
     def create_held(self, name: str, data: bytes) -> LocalHold:
         """As `create`; the file is locked before it gets its name, so nobody ever sees it unheld."""

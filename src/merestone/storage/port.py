@@ -39,11 +39,15 @@ class Store(Protocol):
         """A seekable binary file object for pyarrow (pyarrow.NativeFile). Raises FileNotFoundError where there is none."""
         ...
 
-    def create(self, name: str, data: bytes) -> None:
-        """Write an object that must not exist, durably (fsync of file and folder). Raises FileExistsError where it exists."""
+    def create(self, name: str, data: bytes) -> str | None:
+        """Write an object that must not exist, durably (fsync of file and folder). Raises FileExistsError where it exists.
+
+        Returns:
+            The store's own mark of the content (an ETag), None where it keeps none.
+        """
         ...
 
-    def create_from(self, name: str, local_path: str) -> None:
+    def create_from(self, name: str, local_path: str) -> str | None:
         """As `create`, with the bytes of a local file (for files too large to hold)."""
         ...
 
