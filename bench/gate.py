@@ -111,9 +111,10 @@ def contract(folder):
 
 def merestone(path, agreed):
     from merestone.line.check import check, of_contract  # noqa: PLC0415 - each contestant brings its own imports
+    from merestone.line.settings import CheckSettings  # noqa: PLC0415
 
     publication = of_contract(str(path), str(agreed))
-    return lambda: [each.rule for each in check(publication, delivery=str(path), contract=str(agreed))[0].findings]
+    return lambda: [each.rule for each in check(publication, CheckSettings(str(path), str(agreed)))[0].findings]
 
 
 def pandera(path, _agreed):

@@ -117,7 +117,7 @@ def nights(rows: int) -> None:
             geopandas.GeoDataFrame({"pid": np.arange(rows), "owner": owner}, geometry=shapes, crs=28992).to_parquet(
                 place / "parcels.parquet"
             )
-            result = line.publish(publication_at(str(place / "parcels.yaml")), line.Options())
+            result = line.publish(publication_at(str(place / "parcels.yaml")), line.PublishSettings())
             if result.status != "published":
                 raise SystemExit(f"{words}: {result.status} {result.findings}")
             print(f"{words:<34} {spent[-1]:>7.2f} s   {spent[-1] / spent[0]:>6.1%} of the full check   {result.delta.changed:>7,} changed")

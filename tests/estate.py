@@ -20,7 +20,7 @@ from shapely import from_wkb
 from merestone.dataset.known import CHANGE_CLASSES
 from merestone.dataset.version import Dataset
 from merestone.identity.key import ids_of
-from merestone.line.publish import Options, publish
+from merestone.line.publish import PublishSettings, publish
 from merestone.publication.reader import read_publication, with_source
 from merestone.render import jsonout, text
 from merestone.results.result import PublishResult
@@ -105,9 +105,9 @@ class Estate:
         if not isinstance(source, dict):
             publication = with_source(publication, str(source))
         before = self.version
-        result = publish(publication, Options(run_id=run_id, confirm=confirm, dry_run=dry_run, shown="product.yaml"))
+        result = publish(publication, PublishSettings(run_id=run_id, confirm=confirm, dry_run=dry_run, shown="product.yaml"))
         if self.agrees and result.refused_by == "guard" and confirm is None:
-            result = publish(publication, Options(run_id=run_id, confirm=result.confirm, dry_run=dry_run, shown="product.yaml"))
+            result = publish(publication, PublishSettings(run_id=run_id, confirm=result.confirm, dry_run=dry_run, shown="product.yaml"))
         log = self.log() if self.version != before else {}
         return Night(result, {key: line["class"] for key, line in log.items()}, log)
 

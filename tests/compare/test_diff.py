@@ -13,7 +13,7 @@ from shapely import LineString, MultiPolygon, Point, Polygon, from_wkb, set_coor
 from cli.products import FIELDS, rows
 from estate import geoparquet, save
 from merestone.compare.diff import compared
-from merestone.compare.terms import Wishes
+from merestone.compare.terms import ComparisonSettings
 from merestone.errors import SourceError, UsageError
 
 PARCEL = Polygon([(5, 52), (5.01, 52), (5.01, 52.01), (5, 52.01)])
@@ -21,7 +21,7 @@ PARCEL = Polygon([(5, 52), (5.01, 52), (5.01, 52.01), (5, 52.01)])
 
 def told(older, newer, **wishes):
     """(delta without zeros, keys by class without empty ones, the whole result)."""
-    with compared(str(older), str(newer), Wishes(**wishes), with_keys=True) as found:
+    with compared(str(older), str(newer), ComparisonSettings(**wishes, with_keys=True)) as found:
         result = found.result
     delta = {name: count for name, count in result.delta.to_json().items() if count}
     keys = {name: set(each) for name, each in (result.keys or {}).items() if each}
@@ -317,7 +317,7 @@ def test_what_is_delivered_in_y_x_meets_what_was_published_in_x_y(estate, file):
 
 
 def test_the_way_back_reads_both_sides_and_so_does_the_map(product):
-    with compared(f"{product.url}@2", f"{product.url}@1", Wishes()) as found:
+    with compared(f"{product.url}@2", f"{product.url}@1", ComparisonSettings()) as found:
         change = found.rows()
         drawn = {each.key: each for each in found.page().features}
     assert dict(zip(change.table.column("class").to_pylist(), change.table.column("key").to_pylist(), strict=True))["added"] == b"sp7"
@@ -379,7 +379,7 @@ def test_a_row_that_one_side_cannot_bring_is_no_difference(good, bad, back, tmp_
         )
         for number, values in enumerate((good, bad))
     ]
-    with compared(*map(str, sides[::-1] if back else sides), Wishes(key=("pid",))) as found:
+    with compared(*map(str, sides[::-1] if back else sides), ComparisonSettings(key=("pid",))) as found:
         assert (found.result.delta.touched, found.result.unchanged) == (0, 2)
         assert [each for each in found.result.notes if "1 rows could not be compared" in each]
         assert any("row with key 9" in each.observed for each in found.result.findings)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import shapely
 from pyproj import CRS
 
-from merestone.line.publish import Options, publish
+from merestone.line.publish import PublishSettings, publish
 from merestone.publication.reader import read_publication, with_source
 
 COMMON = """
@@ -146,7 +146,7 @@ def main(out: str) -> None:
         for night in (1, 2, 3):
             source = folder / f"{name}-{night}.parquet"
             pq.write_table(make(night).replace_schema_metadata({"geo": json.dumps(GEO)}), source)
-            result = publish(with_source(read_publication(str(folder / f"{name}.yaml")), str(source)), Options())
+            result = publish(with_source(read_publication(str(folder / f"{name}.yaml")), str(source)), PublishSettings())
             print(name, night, result.status, result.version, result.delta, f"held {result.held}, rejected {result.rejected}")  # noqa: T201 - a script
 
 

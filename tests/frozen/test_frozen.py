@@ -15,7 +15,7 @@ import pytest
 import merestone
 from merestone.audit.verify import verify
 from merestone.dataset.feed import changes
-from merestone.line.publish import Options, publish
+from merestone.line.publish import PublishSettings, publish
 from merestone.lineage.store.verdict import conformance_summary
 from merestone.publication.reader import read_publication, with_source
 from merestone.storage.open import open_store
@@ -91,9 +91,9 @@ def test_other_readers_see_the_same_features(name):
 def test_the_next_night_stands_on_it(name, tmp_path):
     shutil.copytree(HERE, tmp_path / "v1")
     product = tmp_path / "v1" / f"{name}.yaml"
-    same = publish(with_source(read_publication(str(product)), str(tmp_path / "v1" / f"{name}-3.parquet")), Options())
+    same = publish(with_source(read_publication(str(product)), str(tmp_path / "v1" / f"{name}-3.parquet")), PublishSettings())
     assert (same.status, same.version) == ("unchanged", 3)
-    back = publish(with_source(read_publication(str(product)), str(tmp_path / "v1" / f"{name}-2.parquet")), Options())
+    back = publish(with_source(read_publication(str(product)), str(tmp_path / "v1" / f"{name}-2.parquet")), PublishSettings())
     assert (back.status, back.version) == ("published", 4)
     assert verify(open_store(str(tmp_path / "v1" / name))).whole
 

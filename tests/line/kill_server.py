@@ -21,7 +21,7 @@ from merestone.audit.verify import verify
 from merestone.dataset.current import current
 from merestone.dataset.record import read_records
 from merestone.dataset.version import Dataset
-from merestone.line.publish import Options, publish
+from merestone.line.publish import PublishSettings, publish
 from merestone.publication.reader import read_publication, with_source
 from merestone.publish.records import intents
 from merestone.storage import local
@@ -73,7 +73,7 @@ def publish_once(publication, source, kill=0, when="before", report=None, after=
         try:
             trace = []
             watch(kill, when, trace)
-            result = publish(with_source(read_publication(publication), source), Options())
+            result = publish(with_source(read_publication(publication), source), PublishSettings())
             if report:
                 Path(report).write_text(json.dumps({"trace": trace, "status": result.status}), encoding="utf-8")
             code = 0

@@ -7,7 +7,7 @@ import shapely
 
 import merestone
 from merestone.audit.verify import verify
-from merestone.line.publish import Options, publish
+from merestone.line.publish import PublishSettings, publish
 from merestone.publication.reader import read_publication, with_source
 from merestone.storage.open import open_store
 
@@ -64,7 +64,7 @@ def _publish_points(folder, number, night):
         crs=25832,
     ).to_parquet(source)
     publication = with_source(read_publication(str(product)), str(source))
-    result = publish(publication, Options())
+    result = publish(publication, PublishSettings())
     if result.refused_by == "guard":
-        result = publish(publication, Options(confirm=result.confirm))
+        result = publish(publication, PublishSettings(confirm=result.confirm))
     return result.delta

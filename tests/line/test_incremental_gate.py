@@ -9,6 +9,7 @@ from shapely import Point, Polygon, box
 
 from estate import Estate, geoparquet
 from merestone.line.check import check
+from merestone.line.settings import CheckSettings
 from merestone.publication.reader import read_publication, with_source
 
 FIELDS = [
@@ -49,7 +50,7 @@ def full(product, path):
     """A check of every row, with the same evidence of where positions are expected: the last version."""
     product.write(path)
     publication = with_source(read_publication(str(product.folder / "product.yaml")), str(path))
-    return check(publication, delivery=str(path), contract="")[0]
+    return check(publication, CheckSettings(str(path), ""))[0]
 
 
 @given(NIGHTS, FRACTIONS)

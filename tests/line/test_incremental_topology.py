@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from estate import Estate, geoparquet
 from merestone.line.check import check
+from merestone.line.settings import CheckSettings
 from merestone.publication.reader import read_publication, with_source
 
 FIELDS = [{"name": "pid", "type": "string", "nullable": False}]
@@ -97,7 +98,7 @@ def said(result):
 def full(product, path):
     product.write(path)
     publication = with_source(read_publication(str(product.folder / "product.yaml")), str(path))
-    return check(publication, delivery=str(path), contract="")[0]
+    return check(publication, CheckSettings(str(path), ""))[0]
 
 
 def product(folder, rule_set, figures, fraction=0.0):

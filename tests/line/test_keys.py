@@ -12,7 +12,7 @@ from estate import geoparquet
 from merestone.compare import step
 from merestone.compare.apply import apply
 from merestone.compare.diff import compared
-from merestone.compare.terms import Wishes
+from merestone.compare.terms import ComparisonSettings
 from merestone.dataset import feed
 from merestone.errors import UsageError
 from merestone.inspect import browse
@@ -122,7 +122,7 @@ def test_a_derived_key_follows_the_rules_for_keys(derived, tmp_path):
 def test_a_delivery_is_compared_with_a_version_of_derived_keys(derived, tmp_path):
     derived.publish(save(tmp_path / "1.parquet", rows(), without=()))
     newer = save(tmp_path / "2.parquet", rows(n3={"owner": "x"}), without=())
-    with compared(f"{derived.url}@1", str(newer), Wishes(), with_keys=True) as found:
+    with compared(f"{derived.url}@1", str(newer), ComparisonSettings(with_keys=True)) as found:
         assert {name: keys for name, keys in (found.result.keys or {}).items() if keys} == {"changed": ("s0/3",)}
 
 

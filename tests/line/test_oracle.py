@@ -30,7 +30,7 @@ from shapely import (
 )
 
 from estate import Estate, digest, geoparquet
-from merestone.line.publish import Options, publish
+from merestone.line.publish import PublishSettings, publish
 from merestone.publication.reader import read_publication, with_source
 
 EAST, NORTH = 500_000_000, 5_600_000_000  # millimetres in EPSG:25832
@@ -401,6 +401,6 @@ def test_the_model_can_fail(tmp_path):
     estate = product(tmp_path, "point", "none", inside=True)
     estate.write(deliver(tmp_path / "1.parquet", {"a": Row()}, "point", 1))
     publication = with_source(read_publication(str(tmp_path / "product.yaml")), str(tmp_path / "1.parquet"))
-    publish(publication, Options())
+    publish(publication, PublishSettings())
     with pytest.raises(AssertionError):
         same(estate, estate, Model(True, "none", {"a": Row(name="other")}, {}, set(), {}), {"a": Row()})

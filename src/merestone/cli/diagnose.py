@@ -11,6 +11,7 @@ from merestone.cli import edge, options
 from merestone.contract.files import read_contract
 from merestone.errors import EXIT_DONE, EXIT_REFUSED
 from merestone.line import check as checking
+from merestone.line.settings import CheckSettings
 from merestone.render import diagnosis
 
 
@@ -26,7 +27,7 @@ def diagnose(delivery: str, contract: str, layer: str | None, as_json: bool) -> 
     level. It stops at the first fault, since that may be the cause of what follows; `merestone check` lists everything at once.
     """
     publication = checking.of_contract(delivery, contract, layer)
-    result, _ = checking.check(publication, delivery=delivery, contract=contract)
+    result, _ = checking.check(publication, CheckSettings(delivery, contract))
     steps = diagnosis.walk(result, str(read_contract(contract).contract_version))
     edge.answer(diagnosis.to_json(result, steps), diagnosis.text(result, steps), as_json=as_json)
     return EXIT_REFUSED if any(each.state == "fault" for each in steps) else EXIT_DONE

@@ -12,7 +12,7 @@ import click
 
 from merestone.cli import edge, options
 from merestone.compare.diff import compared
-from merestone.compare.terms import Wishes
+from merestone.compare.terms import ComparisonSettings
 from merestone.errors import EXIT_DONE, EXIT_REFUSED
 from merestone.inspect import extract
 from merestone.render import jsonout, text
@@ -59,8 +59,8 @@ def diff(
     """
     if out is not None:
         extract.check_changes_path(out)
-    wishes = Wishes(options.names(key), contract, precision, options.names(ignore))
-    with compared(older, newer, wishes, layer=layer, with_keys=keys) as found:
+    settings = ComparisonSettings(options.names(key), contract, precision, options.names(ignore), layer, with_keys=keys)
+    with compared(older, newer, settings) as found:
         result = found.result
         value: dict[str, Any] = {
             "status": "refused" if result.refused else "compared",

@@ -20,6 +20,7 @@ from merestone.line import check as checking
 from merestone.line import publish as line
 from merestone.line.failed_start import on_record
 from merestone.line.finding_places import check_errors_path
+from merestone.line.settings import CheckSettings
 from merestone.publication.publication import Publication
 from merestone.publication.reader import with_source
 from merestone.publish.records import check_run_id
@@ -58,7 +59,7 @@ def publish(file: str, source: str | None, confirm: str | None, run_id: str | No
     given = [("--source", source), ("--run-id", run_id)]
     again = shlex.join(["merestone", "publish", file, *(word for option, value in given if value is not None for word in (option, value))])
     with edge.tells_current(before, lambda: current_version(store)):
-        result = line.publish(publication, line.Options(run_id=run_id, confirm=confirm, dry_run=dry_run, shown=file, command=again))
+        result = line.publish(publication, line.PublishSettings(run_id=run_id, confirm=confirm, dry_run=dry_run, shown=file, command=again))
     if as_json:
         for notice in result.notices:
             edge.note(f"note: {notice}")
@@ -133,9 +134,7 @@ def check(
     named = contract or edge.as_typed(publication.contract)
     reports = {junit: ci.junit, sarif: lambda result: ci.sarif(result, version=__version__)}
     try:
-        result, page = checking.check(
-            publication, delivery=delivery, contract=named, places=checking.Places(errors, page=html is not None), now=at
-        )
+        result, page = checking.check(publication, CheckSettings(delivery, named, errors, page=html is not None, now=at))
     except MerestoneError as fault:  # a build that reads a report has to see that there was no answer
         _write_reports(reports, CheckResult(delivery, named, "error", 0, errors=(fault.message,)))
         raise

@@ -35,7 +35,7 @@ from merestone.identity import key as keys
 from merestone.identity.digest import Layout, digest_batch
 from merestone.inspect import extract
 from merestone.line import environment
-from merestone.line.publish import Options, publish_onto
+from merestone.line.publish import PublishSettings, publish_onto
 from merestone.normalise.cast import CastPlan, cast_batch, plan_cast
 from merestone.normalise.crs import check_crs, identify
 from merestone.normalise.values import arrow_type, is_text
@@ -254,9 +254,9 @@ def _onto_dataset(step: Step, onto: str, store: Store, clock: float) -> ApplyRes
             partition=partition,
             guard=_NO_LIMIT,
         )
-        result = publish_onto(publication, Options(shown=onto), store, head)
+        result = publish_onto(publication, PublishSettings(shown=onto), store, head)
         if result.confirm is not None and step.end.features == 0:  # an empty version was confirmed where it was made
-            result = publish_onto(publication, Options(shown=onto, confirm=result.confirm), store, head)
+            result = publish_onto(publication, PublishSettings(shown=onto, confirm=result.confirm), store, head)
     if result.status not in ("published", "unchanged"):
         return _result(step, onto, "refused", found, clock, _version(head), result.findings)
     made = Dataset(store).manifest(result.version)

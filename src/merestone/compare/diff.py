@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from merestone.change.classes import Before
 from merestone.compare.sides import Side, open_side
-from merestone.compare.terms import Agreed, Wishes, agree
+from merestone.compare.terms import ComparisonSettings, Terms, settle_terms
 from merestone.dataset import feed
 from merestone.dataset.current import Current, current
 from merestone.dataset.feed import Changes
@@ -38,7 +38,8 @@ from merestone.line import environment
 from merestone.line.prepare import prepare
 from merestone.line.process import process
 from merestone.line.receive import receive
-from merestone.line.run import Options, Run
+from merestone.line.run import Run
+from merestone.line.settings import PublishSettings
 from merestone.line.verdict import Verdict, judge, published_before
 from merestone.line.write import write_version
 from merestone.publication.publication import Publication
@@ -89,30 +90,33 @@ class Difference:
 
 
 @contextmanager
-def compared(older: str, newer: str, wishes: Wishes, *, layer: str | None = None, with_keys: bool = False) -> Iterator[Difference]:
+def compared(older: str, newer: str, settings: ComparisonSettings) -> Iterator[Difference]:
     """Compare two sources or dataset versions. What is made on the way lies in a scratch folder, gone at the end.
 
     Args:
         older: A, as typed: a file, a dataset's folder or publication file, with or without @N.
         newer: B.
-        wishes: key, contract, precision, columns to ignore.
-        layer: the layer, for files that have several.
-        with_keys: list the keys of each class and label.
+        settings: how the comparison is called.
 
     Raises:
-        UsageError: see `agreed.agree`.
+        UsageError: see `terms.settle_terms`.
         SourceError: a side cannot be read.
         CorruptError: a published file is damaged.
         MissingError: a PROJ grid is missing.
     """
     clock = time.perf_counter()
-    one, other = open_side(older, layer), open_side(newer, layer)
-    if one.version is not None and other.version is not None and one.version.store.url == other.version.store.url and wishes == Wishes():
-        yield _versions(one, other, clock, with_keys=with_keys)
+    one, other = open_side(older, settings.layer), open_side(newer, settings.layer)
+    if (
+        one.version is not None
+        and other.version is not None
+        and one.version.store.url == other.version.store.url
+        and settings.changes_nothing
+    ):
+        yield _versions(one, other, clock, with_keys=settings.with_keys)
         return
     with environment.scratch() as folder:
-        terms = agree(one, other, wishes, folder)
-        yield _compare(terms, (one.shown, other.shown), folder, clock, with_keys=with_keys)
+        terms = settle_terms(one, other, settings, folder)
+        yield _compare(terms, (one.shown, other.shown), folder, clock, with_keys=settings.with_keys)
 
 
 def _versions(one: Side, other: Side, clock: float, *, with_keys: bool) -> Difference:
@@ -138,7 +142,7 @@ class _Passed:
     notes: tuple[str, ...] = ()
 
 
-def _compare(terms: Agreed, names: tuple[str, str], folder: str, clock: float, *, with_keys: bool) -> Difference:
+def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *, with_keys: bool) -> Difference:
     store = LocalStore(terms.publications[0].destination)
     findings: list[Finding] = []
     notes = [*terms.notes]
@@ -193,7 +197,7 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
     head = current(store)
     here = Path(folder) / ("newer" if head else "older")
     here.mkdir()
-    run = Run(publication, Options(), store, head, str(here), environment.nonce(), environment.now(), time.perf_counter())
+    run = Run(publication, PublishSettings(), store, head, str(here), environment.nonce(), environment.now(), time.perf_counter())
     prepared = prepare(publication, head, source)
     run.prepared = prepared = replace(prepared, judged=False, grounds={}, quantities=(), unique=())
     workers = environment.cores()

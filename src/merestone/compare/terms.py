@@ -39,17 +39,28 @@ _FINEST_Z = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a person asked for beside the two sides. `key` and `ignore` name columns; `contract` is a file."""
+class ComparisonSettings:
+    """How one comparison is called, beside the two sides.
+
+    key and ignore name columns; contract is a file; precision counts decimals; layer is that of files that have several; with_keys lists
+    the keys of each class and label.
+    """
 
     key: tuple[str, ...] = ()
     contract: str | None = None
     precision: int | None = None
     ignore: tuple[str, ...] = ()
+    layer: str | None = None
+    with_keys: bool = False
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether two versions of one dataset are compared as they were published."""
+        return not self.key and self.contract is None and self.precision is None and not self.ignore
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class Terms:
     """The terms: a publication for each side (older, newer), their rows as the contract wants them, and what a person should know."""
 
     publications: tuple[Publication, Publication]
@@ -57,13 +68,13 @@ class Agreed:
     notes: tuple[str, ...]
 
 
-def agree(older: Side, newer: Side, wishes: Wishes, folder: str) -> Agreed:
+def settle_terms(older: Side, newer: Side, settings: ComparisonSettings, folder: str) -> Terms:
     """Settle the terms of a comparison.
 
     Args:
         older: A.
         newer: B.
-        wishes: what was asked for.
+        settings: what was asked for.
         folder: where the contract of the comparison may be written, and the scratch dataset is going to be.
 
     Raises:
@@ -74,19 +85,19 @@ def agree(older: Side, newer: Side, wishes: Wishes, folder: str) -> Agreed:
     stated = next((each.version for each in (older, newer) if each.version is not None), None)
     named = next((each.publication for each in (older, newer) if each.publication is not None), None)
     derived: dict[str, Any] | None = None
-    if wishes.contract is not None or stated is not None:
-        contract = read_contract(wishes.contract) if wishes.contract is not None else from_body(stated.manifest.contract)  # type: ignore[union-attr]  # one of them is there
-        key = wishes.key or contract.key or (tuple(stated.manifest.key["columns"]) if stated is not None else ())
-        if wishes.contract is None and stated is not None:
-            key = wishes.key or tuple(stated.manifest.key["columns"])
-            derived = stated.manifest.key if not wishes.key and stated.manifest.key["derive"] is not None else None
+    if settings.contract is not None or stated is not None:
+        contract = read_contract(settings.contract) if settings.contract is not None else from_body(stated.manifest.contract)  # type: ignore[union-attr]  # one of them is there
+        key = settings.key or contract.key or (tuple(stated.manifest.key["columns"]) if stated is not None else ())
+        if settings.contract is None and stated is not None:
+            key = settings.key or tuple(stated.manifest.key["columns"])
+            derived = stated.manifest.key if not settings.key and stated.manifest.key["derive"] is not None else None
             notes.append(f"compared under the contract {contract.contract_version} of {stated.manifest.name} v{stated.number}")
         sides = [_renamed_names(each, named) for each in (older, newer)]
-        path = _adjusted(contract, key, sides, (older, newer), wishes, folder, notes)
+        path = _adjusted(contract, key, sides, (older, newer), settings, folder, notes)
         sources = tuple(_in_order(each, contract) for each in (older, newer))
-        key = key or _without_key(wishes.contract or older.shown)
+        key = key or _without_key(settings.contract or older.shown)
     else:
-        path, key, sources = _drafted(older, newer, wishes, folder, notes)
+        path, key, sources = _drafted(older, newer, settings, folder, notes)
     mapped = named.columns if named is not None else ()
     publications = [
         Publication(
@@ -104,7 +115,7 @@ def agree(older: Side, newer: Side, wishes: Wishes, folder: str) -> Agreed:
         )
         for side in (older, newer)
     ]
-    return Agreed((publications[0], publications[1]), (sources[0], sources[1]), tuple(notes))
+    return Terms((publications[0], publications[1]), (sources[0], sources[1]), tuple(notes))
 
 
 # --- under a contract ------------------------------------------------------------------------------------------------------------------
@@ -121,23 +132,23 @@ def _adjusted(
     key: Sequence[str],
     names: Sequence[set[str]],
     sides: tuple[Side, Side],
-    wishes: Wishes,
+    settings: ComparisonSettings,
     folder: str,
     notes: list[str],
 ) -> str:
     """The contract as a file of its own: what is ignored, or is missing on a side, does not count; the grid is the one asked for."""
     known = {each.name for each in contract.schema_fields}
-    for name in wishes.ignore:
+    for name in settings.ignore:
         if name not in known and not any(name in each for each in names):
             raise _no_column(name, [*known, *names[0], *names[1]], "--ignore")
-    quiet = set(wishes.ignore)
+    quiet = set(settings.ignore)
     for present, side in zip(names, sides, strict=True):
         for each in contract.schema_fields:
             if each.name not in present and each.name not in key and each.name not in quiet and each.compared:
                 notes.append(f"{side.shown} has no column {each.name}: it is not compared")
                 quiet.add(each.name)
     fields = tuple(replace(each, volatile=True) if each.name in quiet and each.name not in key else each for each in contract.schema_fields)
-    precision = contract.coordinate_precision if wishes.precision is None else wishes.precision
+    precision = contract.coordinate_precision if settings.precision is None else settings.precision
     wanted = replace(contract, schema_fields=fields, coordinate_precision=precision)
     return _written(json.dumps(body(wanted), ensure_ascii=False), folder)
 
@@ -165,20 +176,22 @@ class _Columns:
     made: tuple[dict[str, Any], dict[str, Any]] = field(default_factory=lambda: ({}, {}))
 
 
-def _drafted(older: Side, newer: Side, wishes: Wishes, folder: str, notes: list[str]) -> tuple[str, tuple[str, ...], tuple[Source, ...]]:
-    then, now = infer(older.source, wishes.key), infer(newer.source, wishes.key)
-    for name in (*wishes.key, *wishes.ignore):
+def _drafted(
+    older: Side, newer: Side, settings: ComparisonSettings, folder: str, notes: list[str]
+) -> tuple[str, tuple[str, ...], tuple[Source, ...]]:
+    then, now = infer(older.source, settings.key), infer(newer.source, settings.key)
+    for name in (*settings.key, *settings.ignore):
         for side, facts in ((older, then), (newer, now)):
-            if facts.column(name) is None and (name in wishes.key or (then.column(name) is None and now.column(name) is None)):
-                raise _no_column(name, [each.name for each in facts.columns], "--key" if name in wishes.key else "--ignore", side.shown)
-    _, key = settle_key(newer.source, older.source, _both(now, then, older.shown, wishes.ignore), then, wishes.key, notes)
-    columns = _matched(older, newer, then, now, key, wishes.ignore, notes)
+            if facts.column(name) is None and (name in settings.key or (then.column(name) is None and now.column(name) is None)):
+                raise _no_column(name, [each.name for each in facts.columns], "--key" if name in settings.key else "--ignore", side.shown)
+    _, key = settle_key(newer.source, older.source, _both(now, then, older.shown, settings.ignore), then, settings.key, notes)
+    columns = _matched(older, newer, then, now, key, settings.ignore, notes)
     second = [each.name for side in (older, newer) for each in side.source.delivery.other_geometries]
     if second:
         notes.append(f"only the first geometry is compared, not {', '.join(dict.fromkeys(second))}; a contract can name more (--contract)")
     epsg, crs = _reference_system(older, newer, then, now, notes)
     shape = _shape(older, newer, then, now, notes)
-    precision = _grid(newer, then, now, epsg, wishes.precision, notes)
+    precision = _grid(newer, then, now, epsg, settings.precision, notes)
     z = "z" in shape.dimensions
     text = draft_contract(
         ContractFacts(

@@ -6,7 +6,7 @@ Not here: the steps (`prepare`, `receive`, `process`), guards, which judge a cha
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from merestone.line.prepare import prepare
 from merestone.line.prepared import Prepared
 from merestone.line.process import Processed, process_parts
 from merestone.line.receive import Received, Reception, without_consequences
+from merestone.line.settings import CheckSettings
 from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, Publication
 from merestone.render.findings_page import page
 from merestone.results.finding import Finding
@@ -64,30 +65,12 @@ def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publi
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """What else to make of a check: `errors` is a layer to write, GeoPackage or GeoJSON; `page` asks for the HTML page."""
-
-    errors: str | None = None
-    page: bool = False
-
-
-def check(
-    publication: Publication,
-    *,
-    delivery: str,
-    contract: str,
-    places: Places = Places(),
-    now: datetime | None = None,
-) -> tuple[CheckResult, str | None]:
+def check(publication: Publication, settings: CheckSettings) -> tuple[CheckResult, str | None]:
     """Judge a delivery as `publish` would, over every row, whatever is published.
 
     Args:
         publication: how the delivery is read and under which contract.
-        delivery: what to call the delivery.
-        contract: what to call the contract.
-        places: where the positions of the findings go.
-        now: the time that the age of the data is judged at, aware; None is the time of the check.
+        settings: how the check is called.
 
     Returns:
         The result, and the HTML page where it was asked for.
@@ -98,22 +81,22 @@ def check(
     clock = time.perf_counter()
     agreed = read_contract(publication.contract)
     if agreed.geometry_type == "raster":
-        return _raster(publication, agreed, delivery, contract, clock, places)
+        return _raster(publication, agreed, settings, clock)
     last = current(open_store(publication.destination)) if publication.destination else None
     prepared = replace(prepare(publication, None, evidence=last), compared=False)
     findings = [*prepared.findings]
     if prepared.unreadable:
-        return _ended(publication, prepared, findings, delivery, contract, clock, places)
+        return _ended(publication, prepared, findings, settings, clock)
     with environment.scratch() as folder:
-        keep = places.errors is not None or places.page or agreed.topology_rule_set != "none"
+        keep = settings.drawn or agreed.topology_rule_set != "none"
         try:
             received, processed = _passes(prepared, folder, keep=keep)
         except UnreadableValueError as fault:
-            return _ended(publication, prepared, [*findings, fault.finding], delivery, contract, clock, places)
-        findings += [*received.findings, *_service(prepared, received, now or environment.now())]
+            return _ended(publication, prepared, [*findings, fault.finding], settings, clock)
+        findings += [*received.findings, *_service(prepared, received, settings.now or environment.now())]
         judged = judge_delivery(prepared, received.candidates, processed)
         findings += [*without_consequences(received, [*received.tally.findings(), *processed.tally.findings()]), *judged.findings]
-        return _ended(publication, prepared, findings, delivery, contract, clock, places, (received, processed, judged))
+        return _ended(publication, prepared, findings, settings, clock, (received, processed, judged))
 
 
 def _passes(prepared: Prepared, folder: str, *, keep: bool) -> tuple[Received, Processed]:
@@ -141,10 +124,8 @@ def _ended(
     publication: Publication,
     prepared: Prepared,
     findings: list[Finding],
-    delivery: str,
-    contract: str,
+    settings: CheckSettings,
     clock: float,
-    places: Places,
     passes: tuple[Received, Processed, Judged] | None = None,
 ) -> tuple[CheckResult, str | None]:
     """The result, and what is made of its places. `passes` is what reading the rows found, None where they could not be read."""
@@ -153,42 +134,49 @@ def _ended(
     fails = breach or refused > publication.rejects.max_fraction * rows
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))
     result = CheckResult(
-        delivery,
-        contract,
+        settings.delivery,
+        settings.contract,
         "fail" if fails else "pass",
         rows,
         ordered,
         time.perf_counter() - clock,
-        drawn=places.errors is not None or places.page,
+        drawn=settings.drawn,
         axes={name: each.to_json() for name, each in passes[0].verdicts.items()} if passes else {},
     )
-    if places.errors is None and not places.page:
+    if not settings.drawn:
         return result, None
     table = places_of(prepared, ordered, passes)
-    if places.errors is not None:
-        write_layer(layer(table, ordered), places.errors, prepared.contract.crs_epsg)
-    return result, page(result, shown(table, prepared, passes), crs=prepared.crs, geographic=prepared.geographic) if places.page else None
+    if settings.errors is not None:
+        write_layer(layer(table, ordered), settings.errors, prepared.contract.crs_epsg)
+    return result, page(result, shown(table, prepared, passes), crs=prepared.crs, geographic=prepared.geographic) if settings.page else None
 
 
 def _raster(
     publication: Publication,
     agreed: Contract,
-    delivery: str,
-    contract: str,
+    settings: CheckSettings,
     clock: float,
-    places: Places,
 ) -> tuple[CheckResult, str | None]:
     """The same for a raster: what it says of itself is judged, its pixels are not read."""
     raster = read_raster(publication.source.path)
     described = gate_raster.as_delivery(raster, pa.schema([]), asserted=publication.source.crs)
     ordered = tuple(gate_raster.judge(agreed, raster, described))
-    drawn = places.errors is not None or places.page
-    result = CheckResult(delivery, contract, "fail" if ordered else "pass", 0, ordered, time.perf_counter() - clock, drawn=drawn)
-    table = places_of(None, ordered, None) if drawn else None
-    if places.errors is not None:
-        write_layer(layer(table, ordered), places.errors, agreed.crs_epsg)
+    result = CheckResult(
+        settings.delivery,
+        settings.contract,
+        "fail" if ordered else "pass",
+        0,
+        ordered,
+        time.perf_counter() - clock,
+        drawn=settings.drawn,
+    )
+    table = places_of(None, ordered, None) if settings.drawn else None
+    if settings.errors is not None:
+        write_layer(layer(table, ordered), settings.errors, agreed.crs_epsg)
     crs = CRS.from_epsg(agreed.crs_epsg)
-    shown_on = page(result, shown(table, None, None), crs=f"EPSG:{agreed.crs_epsg}", geographic=crs.is_geographic) if places.page else None
+    shown_on = (
+        page(result, shown(table, None, None), crs=f"EPSG:{agreed.crs_epsg}", geographic=crs.is_geographic) if settings.page else None
+    )
     return result, shown_on
 
 

@@ -57,7 +57,7 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
             delivered=received.rows if received else 0,
             run_id=None,
             current=run.parent_version,
-            file=run.options.shown,
+            file=run.settings.shown,
             notices=run.publication.notices,
             rejected=bad,
             files_carried=len(run.files),
@@ -66,7 +66,7 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))
     told = tuple(each for each in result.findings if by == "guard" and each not in ordered)  # what was warned of before the stop
     result = replace(
-        result, status="refused", refused_by=by, findings=(*ordered, *told), version=run.parent_version, command=run.options.command
+        result, status="refused", refused_by=by, findings=(*ordered, *told), version=run.parent_version, command=run.settings.command
     )
     if by == "guard" and received is not None and run.attempt is not None:
         now = environment.now()

@@ -24,7 +24,8 @@ from merestone.line.neighbourhood import judge_version
 from merestone.line.prepare import prepare
 from merestone.line.process import process
 from merestone.line.receive import receive, without_consequences
-from merestone.line.run import Options, Run, begin_attempt
+from merestone.line.run import Run, begin_attempt
+from merestone.line.settings import PublishSettings
 from merestone.line.verdict import confirmed, judge, planned, published_before
 from merestone.line.write import write_version
 from merestone.publication.publication import Publication
@@ -34,20 +35,20 @@ from merestone.source.port import UnreadableValueError
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
 
-__all__ = ["Options", "publish", "publish_onto"]
+__all__ = ["PublishSettings", "publish", "publish_onto"]
 
 
-def publish(publication: Publication, options: Options) -> PublishResult:
+def publish(publication: Publication, settings: PublishSettings) -> PublishResult:
     """Publish a delivery: a new version, `unchanged`, or a refusal. Nothing is ever half published.
 
     Raises:
         MerestoneError: the question could not be answered; the old version stays, and the attempt leaves a record where that is possible.
     """
     store = open_store(publication.destination)
-    return publish_onto(publication, options, store, current(store))
+    return publish_onto(publication, settings, store, current(store))
 
 
-def publish_onto(publication: Publication, options: Options, store: Store, head: Current | None) -> PublishResult:
+def publish_onto(publication: Publication, settings: PublishSettings, store: Store, head: Current | None) -> PublishResult:
     """Publish a delivery on top of exactly the version that the caller has seen (None: nothing yet).
 
     Raises:
@@ -55,7 +56,7 @@ def publish_onto(publication: Publication, options: Options, store: Store, head:
         MerestoneError: as `publish`.
     """
     with environment.scratch() as folder:
-        run = Run(publication, options, store, head, folder, environment.nonce(), environment.now(), time.perf_counter())
+        run = Run(publication, settings, store, head, folder, environment.nonce(), environment.now(), time.perf_counter())
         try:
             with environment.no_room_told(folder):
                 return _publish(run)
@@ -129,7 +130,7 @@ def _publish(run: Run) -> PublishResult:
         return refuse(run, [*findings, *breaches], "contract", verdict.result)
     if verdict.nothing_to_do:
         return finish(run, verdict.result)
-    if run.options.dry_run:
+    if run.settings.dry_run:
         return planned(run, verdict, processed)
     return finish(run, *write_version(run, processed, before, verdict))
 

@@ -20,6 +20,7 @@ from merestone.errors import InternalError, UsageError
 from merestone.line import environment
 from merestone.line.prepared import Prepared
 from merestone.line.receive import Received
+from merestone.line.settings import PublishSettings
 from merestone.lineage.event.collector import LineageCollector
 from merestone.lineage.store.recorded_schema import check_schema
 from merestone.lineage.store.writing import ROOT, RunWriter
@@ -30,28 +31,12 @@ from merestone.results.finding import Steps
 from merestone.storage.port import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How one run was called. `shown` is the publication file as it was typed, `command` what repeats the run without a token, for real."""
-
-    run_id: str | None = None
-    confirm: str | None = None
-    dry_run: bool = False
-    shown: str = ""
-    command: str = ""
-
-    @property
-    def repeat(self) -> str:
-        """What repeats the run for real, with the token that it was given."""
-        return self.command + (f" --confirm {self.confirm}" if self.confirm is not None else "")
-
-
 @dataclass(slots=True)
 class Run:
     """What one run gathers on its way. `folder` is its scratch folder, `nonce` tells its objects from those of any other process."""
 
     publication: Publication
-    options: Options
+    settings: PublishSettings
     store: Store
     head: Current | None
     folder: str
@@ -143,9 +128,9 @@ def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> Non
         CorruptError: the event store was written by a schema that conflicts with the one that runs.
         StoreError: the store cannot be written.
     """
-    if run.options.dry_run:
+    if run.settings.dry_run:
         return
-    given = run.options.run_id if own_id else None
+    given = run.settings.run_id if own_id else None
     run_id = given or derive_run_id(run.publication.name, run.parent_sha256, delivery or f"not read: {run.nonce}")
     write_up_abandoned(run.store, now=environment.stamp(environment.now()), by=run_id)
     if given is not None and delivery is not None:
@@ -169,11 +154,11 @@ def derive_run_id(name: str, parent: str | None, delivery: str) -> str:
 
 
 def _check_run_id(run: Run, delivery: str) -> None:
-    for record in read_records(run.store, run.options.run_id):
+    for record in read_records(run.store, run.settings.run_id):
         seen = record.delivery.get("set_digest")
         if seen is not None and seen != delivery:
             raise UsageError(
-                f"run id {run.options.run_id} was used for another delivery",
+                f"run id {run.settings.run_id} was used for another delivery",
                 field="--run-id",
                 hint="give each delivery its own --run-id, or leave it out: the id is then derived from the delivery",
             )

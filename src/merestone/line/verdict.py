@@ -252,7 +252,7 @@ def _result(run: Run, known: Known, processed: Processed, settled: Settled, coun
         )
     return PublishResult(
         name=run.publication.name,
-        status="published" if not run.options.dry_run else "planned",
+        status="published" if not run.settings.dry_run else "planned",
         version=run.parent_version,
         features=len(known),
         delivered=received.rows,
@@ -264,12 +264,12 @@ def _result(run: Run, known: Known, processed: Processed, settled: Settled, coun
         files_carried=len(run.files),
         partitions=len({each.partition for each in run.files}),
         findings=tuple(findings),
-        file=run.options.shown,
+        file=run.settings.shown,
         current=run.parent_version,
         changed=_changed(settled, run.terms.unit),
         refreshed=refreshed,
         notices=run.publication.notices,
-        command=run.options.repeat,
+        command=run.settings.repeat,
     )
 
 
@@ -379,7 +379,7 @@ def emptied(run: Run, known: Known) -> list[Finding]:
 
 def confirmed(run: Run, stops: list[Finding]) -> bool:
     """Whether --confirm names the token of exactly this stop; notes who confirmed."""
-    given = run.options.confirm
+    given = run.settings.confirm
     if given is None:
         return False
     now = environment.now()
