@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyogrio
 
 from merestone.errors import SourceError
 from merestone.results.finding import Finding
+from merestone.source.buffers import fault_of
 from merestone.source.located import Located
 
 # What keeps each driver from writing beside the source, from the network, and from guessing types out of text.
@@ -33,6 +34,8 @@ _CONFIG = {
     "GML_DOWNLOAD_WFS_SCHEMA": "NO",
     "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # a feature may be larger than 200 MB
 }
+# What makes drivers with their own way to Arrow read feature by feature, as all others do
+_ROW_BY_ROW = {"OGR_FLATGEOBUF_STREAM_BASE_IMPL": "YES", "OGR_GPKG_STREAM_BASE_IMPL": "YES"}
 # Said about things that are not used: feature ids of GeoJSON, and the geometry type in the description
 _SILENT = ("Several features with id", "Measured (M) geometry types are not supported")
 _NATIVE_TIMES = {"GPKG", "OpenFileGDB"}  # the others keep each value's own zone only as text
@@ -62,9 +65,40 @@ class Gdal:
             count = int(pyogrio.read_info(self.found.gdal, layer=layer)["features"])
         return count if count >= 0 else None
 
+    def batches(self, layer: str | None, batch_rows: int, columns: list[str] | None = None) -> Iterator[Any]:
+        """The record batches of a layer, their buffers proven.
+
+        Where a driver's own way to Arrow gives buffers that do not hold together, GDAL reads from that batch on feature by feature.
+
+        Raises:
+            SourceError: the layer breaks off, or both ways give such buffers.
+        """
+        rows = 0
+        for row_by_row in (False, True):
+            skipped = 0
+            fault: str | None = None
+            with self._set(_ROW_BY_ROW if row_by_row else {}), self.stream(layer, batch_rows, columns) as (_, reader):
+                places = geometry_places(reader.schema)
+                for batch in self._read(reader):
+                    if skipped < rows:
+                        skipped += batch.num_rows
+                        continue
+                    fault = fault_of(batch, reader.schema, places)
+                    if fault is not None:
+                        break
+                    rows = skipped = rows + batch.num_rows
+                    yield batch
+            if fault is None:
+                return
+        raise SourceError(
+            f"{self.found.shown}: the {self.found.format} reader fails after row {rows}: {fault}",
+            field=self.found.shown,
+            hint="export it in another format, such as GeoPackage or GeoParquet",
+        )
+
     @contextmanager
     def stream(self, layer: str | None, batch_rows: int, columns: list[str] | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
-        """GDAL's description of a layer and its Arrow reader; `batches` reads from it."""
+        """GDAL's description of a layer and its Arrow reader, for its schema; `batches` gives the rows."""
         opened = pyogrio.open_arrow(
             self.found.gdal,
             layer=layer,
@@ -82,7 +116,7 @@ class Gdal:
         finally:
             opened.__exit__(None, None, None)
 
-    def batches(self, reader: Any) -> Iterator[Any]:
+    def _read(self, reader: Any) -> Iterator[Any]:
         """The record batches of a reader, with GDAL's errors turned into ours."""
         rows = 0
         stream = iter(reader)
@@ -110,6 +144,15 @@ class Gdal:
             Finding("schema", "", "driver", "warning", f"a {self.found.format} file that GDAL reads without remark", each, 1)
             for each in fresh
         )
+
+    @contextmanager
+    def _set(self, options: Mapping[str, str]) -> Iterator[None]:
+        """Options of GDAL that hold while a stream is read."""
+        pyogrio.set_gdal_config_options(dict(options))
+        try:
+            yield
+        finally:
+            pyogrio.set_gdal_config_options(dict.fromkeys(options))
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -91,11 +91,10 @@ class ShapefileSource:
                 self._count(columns, brimful)
                 yield pa.RecordBatch.from_arrays(columns, schema=self._delivery.schema)
             return
-        with self._gdal.stream(None, batch_rows, columns=[]) as (_, reader):
-            shapes = _Shapes(self._gdal.batches(reader))
-            for columns, brimful in tables:
-                self._count(columns, brimful)
-                yield pa.RecordBatch.from_arrays([*columns, shapes(len(columns[0]), self._found.shown)], schema=self._delivery.schema)
+        shapes = _Shapes(self._gdal.batches(None, batch_rows, columns=[]))
+        for columns, brimful in tables:
+            self._count(columns, brimful)
+            yield pa.RecordBatch.from_arrays([*columns, shapes(len(columns[0]), self._found.shown)], schema=self._delivery.schema)
 
     def late_findings(self) -> tuple[Finding, ...]:
         """Text that fills its column to the last byte, and what GDAL warned about while reading."""

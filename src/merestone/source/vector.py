@@ -99,10 +99,9 @@ class VectorSource:
     def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
         """The rows in file order; see `merestone.source.port.Source.batches`."""
         rows = 0
-        with self._gdal.stream(self._layer, batch_rows) as (_, reader):
-            for batch in self._gdal.batches(reader):
-                yield self._shaped(batch, rows + 1)
-                rows += batch.num_rows
+        for batch in self._gdal.batches(self._layer, batch_rows):
+            yield self._shaped(batch, rows + 1)
+            rows += batch.num_rows
         if self._delivery.rows is not None and rows != self._delivery.rows:
             raise SourceError(
                 f"{self._found.shown} breaks off: {rows} of {self._delivery.rows} rows could be read",

@@ -1,0 +1,132 @@
+"""What drivers hand over as Arrow: the same as feature by feature, whatever stands where; buffers that do not hold together are seen."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyogrio
+import pytest
+import shapely
+
+from merestone.errors import SourceError
+from merestone.source import gdal
+from merestone.source.buffers import fault_of
+from merestone.source.open import open_source
+from merestone.source.port import SourceSpec
+
+DRIVERS = {
+    "gpkg": "GPKG", "fgb": "FlatGeobuf", "geojson": "GeoJSON", "geojsonl": "GeoJSONSeq", "shp": "ESRI Shapefile", "gml": "GML",
+    "kml": "KML", "gdb": "OpenFileGDB",
+}  # fmt: skip
+SHAPES = {
+    "Point": "POINT (1 2)", "LineString": "LINESTRING (0 0, 1 1)", "Polygon": "POLYGON ((0 0, 1 0, 1 1, 0 0))",
+    "MultiPoint": "MULTIPOINT (1 1, 2 2)", "MultiLineString": "MULTILINESTRING ((0 0, 1 1))",
+    "MultiPolygon": "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))", "GeometryCollection": "GEOMETRYCOLLECTION (POINT (1 1), LINESTRING (0 0, 1 1))",
+    "Unknown": "POINT (1 2)",
+}  # fmt: skip
+CANNOT_HOLD = {("shp", "GeometryCollection"), ("gdb", "GeometryCollection"), ("gdb", "Unknown")}
+# Every run of three of what a row may hold, so that each stands at each side of a boundary of batches of any size
+RUNS = [each for run in itertools.product(("full", "null", "empty"), repeat=3) for each in run]
+
+
+def written(folder: Path, suffix: str, kind: str) -> Path:
+    shape = shapely.from_wkt(SHAPES[kind])
+    empty = shapely.from_wkt(f"{shape.geom_type.upper()} EMPTY")
+    # KML has no empty point, GML and KML write an empty part of their own for the others
+    held = {"full": shape, "null": None, "empty": None if (suffix, kind) in {("kml", "Point"), ("kml", "Unknown")} else empty}
+    rows = pa.table({
+        "code": pa.array([str(at) for at in range(len(RUNS))]),
+        "number": pa.array([None if each == "null" else at for at, each in enumerate(RUNS)], pa.int64()),
+        "text": pa.array([{"full": "x", "null": None, "empty": ""}[each] for each in RUNS]),
+        "geometry": pa.array([None if held[each] is None else shapely.to_wkb(held[each], flavor="iso") for each in RUNS], pa.binary()),
+    })  # fmt: skip
+    path = folder / f"a.{suffix}"
+    # rows in the order they were written, and whole 64-bit integers
+    options = {"fgb": {"SPATIAL_INDEX": "NO"}, "gdb": {"TARGET_ARCGIS_VERSION": "ARCGIS_PRO_3_2_OR_LATER"}}.get(suffix, {})
+    pyogrio.write_arrow(rows, path, driver=DRIVERS[suffix], geometry_name="geometry", geometry_type=kind, crs="EPSG:4326", **options)
+    return path
+
+
+def canonical(values: list[bytes | None]) -> list[bytes | None]:
+    return [None if each is None else shapely.to_wkb(shapely.from_wkb(bytes(each)), flavor="iso") for each in values]
+
+
+@pytest.mark.parametrize("suffix", DRIVERS)
+@pytest.mark.parametrize("kind", SHAPES)
+def test_every_driver_gives_what_its_reading_feature_by_feature_gives(tmp_path, suffix, kind):
+    if (suffix, kind) in CANNOT_HOLD:
+        with pytest.raises(Exception, match=r"(?i)not supported|unsupported|ARC type|geometry type"):
+            written(tmp_path, suffix, kind)
+        return
+    path = written(tmp_path, suffix, kind)
+    meta, _, shapes, columns = pyogrio.raw.read(path)
+    features = {
+        name: [None if each is None or str(each) == "nan" else each for each in column.tolist()]
+        for name, column in zip(meta["fields"], columns, strict=True)
+    }
+    places = canonical(list(shapes))
+    assert None in places
+    for batch_rows in (1, 2, 3, 4, 7, 65_536):
+        source = open_source(SourceSpec(str(path)))
+        found = pa.Table.from_batches(list(source.batches(batch_rows)), schema=source.delivery.schema)
+        assert canonical(found[source.delivery.geometry.name].to_pylist()) == places, batch_rows
+        for name in ("code", "number", "text"):
+            assert found[name].to_pylist() == features[name], (batch_rows, name)
+
+
+def wkb(*rows: bytes | None) -> pa.Array:
+    return pa.array(rows, pa.binary())
+
+
+POINT = shapely.to_wkb(shapely.Point(1, 2))
+
+
+def made(kind: pa.DataType, offsets: list[int], data: bytes, *, mask: bytes | None = None, nulls: int = 0) -> pa.Array:
+    body = [None if mask is None else pa.py_buffer(mask), pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(kind, len(offsets) - 1, body, nulls)
+
+
+LISTS = pa.ListArray.from_buffers(
+    pa.list_(pa.int64()), 2, [None, pa.py_buffer(np.array([0, 3, 1], np.int32))], children=[pa.array([1, 2, 3])]
+)
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (made(pa.binary(), [0, 21, 0, 21], POINT * 2), "non-monotonic"),
+        (made(pa.binary(), [0, 50, 42], POINT * 2), "(?i)offset"),
+        (made(pa.binary(), [0, 21, 21], POINT), "row 2 of the batch is too short"),
+        (made(pa.binary(), [0, 21, 21], POINT, mask=b"\x03", nulls=1), "null_count"),
+        (made(pa.string(), [0, 3, 1, 2], b"abcd"), "non-monotonic"),
+        (made(pa.string(), [0, 9, 4], b"abcd"), "(?i)offset"),
+        (LISTS, "non-monotonic"),
+    ],
+)  # fmt: skip
+def test_buffers_that_do_not_hold_together_are_seen(array, expected):
+    batch = pa.RecordBatch.from_arrays([array], names=["a"])
+    assert fault_of(batch, batch.schema, {0} if pa.types.is_binary(array.type) else set()) is not None
+    with pytest.raises(AssertionError, match=expected):
+        raise AssertionError(fault_of(batch, batch.schema, {0} if pa.types.is_binary(array.type) else set()))
+
+
+def test_buffers_of_another_type_than_announced_are_seen():
+    batch = pa.RecordBatch.from_arrays([pa.array([1])], names=["a"])
+    assert "other types" in fault_of(batch, pa.schema([("a", pa.int32())]), ())
+
+
+@pytest.mark.parametrize("rows", [(POINT, None, POINT), (None, None), (), (shapely.to_wkb(shapely.from_wkt("GEOMETRYCOLLECTION EMPTY")),)])
+def test_buffers_that_hold_together_pass_also_as_a_slice(rows):
+    batch = pa.RecordBatch.from_arrays([wkb(*rows)], names=["a"])
+    assert fault_of(batch, batch.schema, {0}) is None
+    assert fault_of(batch.slice(1), batch.schema, {0}) is None
+
+
+def test_where_both_ways_of_reading_give_broken_buffers_the_file_is_refused(tmp_path, monkeypatch):
+    path = written(tmp_path, "gpkg", "Point")
+    monkeypatch.setattr(gdal, "fault_of", lambda *_: "its offsets go back")
+    with pytest.raises(SourceError, match=r"the GPKG reader fails after row 0: its offsets go back"):
+        list(open_source(SourceSpec(str(path))).batches())
