@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -92,7 +91,7 @@ class Comparison:
     blanks: Mask
 
 
-def compare(after: Any, before: Any, layout: Layout, geometry: str, delivered: Any, *, turned: bool) -> Comparison:
+def compare(after: pa.Table, before: pa.Table, layout: Layout, geometry: str, delivered: pa.Array, *, turned: bool) -> Comparison:
     """Judge rows whose digests differ.
 
     Args:
@@ -148,7 +147,7 @@ def _noise(precision: int, *, turned: bool = False) -> float:
     return step / 2 + step / 2000 * (1 + (math.sqrt(2) if turned else 1))
 
 
-def _differ(after: Any, before: Any, layout: Layout, geometry: str | None = None) -> Mask:
+def _differ(after: pa.Table, before: pa.Table, layout: Layout, geometry: str | None = None) -> Mask:
     left, right = digest_batch(after, layout, geometry), digest_batch(before, layout, geometry)
     return np.asarray(pa.compute.not_equal(left, right), dtype=bool)
 

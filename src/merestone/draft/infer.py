@@ -132,7 +132,7 @@ class Inference:
         self._histogram = np.zeros((2, 17), dtype=np.int64)
         self._bounds = np.array([np.inf, np.inf, -np.inf, -np.inf])
 
-    def add(self, batch: Any) -> None:
+    def add(self, batch: pa.RecordBatch) -> None:
         """Take in a batch of `delivery.schema`."""
         for each in self._columns:
             each.add(batch.column(each.name), self._rows)
@@ -140,7 +140,7 @@ class Inference:
             self._look(batch.column(self._delivery.geometry.name))
         self._rows += batch.num_rows
 
-    def _look(self, wkb: Any) -> None:
+    def _look(self, wkb: pa.Array) -> None:
         scan = kernel.scan(wkb)
         self._kinds |= set(np.unique(scan.kind).tolist())
         solid = (scan.kind != 0) & ~scan.empty
@@ -227,7 +227,7 @@ class _Column:
         if self.kind.kind not in {"string", "integer", "number"} or self.note:
             self.hashes, self.codes = None, None
 
-    def add(self, array: Any, before: int) -> None:
+    def add(self, array: pa.Array, before: int) -> None:
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         if self.kind.kind == "number" and array.null_count < len(array):
@@ -349,7 +349,7 @@ class Comparison:
         self._places: tuple[list[npt.NDArray[np.uint64]], list[npt.NDArray[np.uint64]]] = ([], [])
         self._keys: tuple[list[npt.NDArray[np.uint64]], list[npt.NDArray[np.uint64]]] = ([], [])
 
-    def add(self, batch: Any, *, before: bool) -> None:
+    def add(self, batch: pa.RecordBatch, *, before: bool) -> None:
         """Take in a batch of the newer delivery, or of the one before it."""
         side = int(before)
         keys = np.zeros(batch.num_rows, dtype=np.uint64)
@@ -390,7 +390,7 @@ def _sorted_unique(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return rows[np.unique(rows[:, 0], return_index=True)[1]]
 
 
-def _text(array: Any) -> Any:
+def _text(array: pa.Array) -> pa.Array:
     """A column as text, for comparing values only; nested values by their JSON-like form."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()

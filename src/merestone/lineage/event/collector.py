@@ -35,7 +35,7 @@ class LineageCollector:
 
     def __init__(self) -> None:
         self._events: list[LineageEvent] = []
-        self._tables: list[Any] = []
+        self._tables: list[pa.Table] = []
         self._next: dict[tuple[str, int, int], int] = {}
 
     def add(self, event: LineageEvent) -> None:
@@ -52,7 +52,7 @@ class LineageCollector:
 
     def add_columns(
         self,
-        feature_ids: Any,
+        feature_ids: pa.Array,
         steps: Sequence[Steps],
         *,
         run_id: str,
@@ -81,7 +81,7 @@ class LineageCollector:
         Raises:
             ValueError: as `LineageEvent`, for columns; or the batch would exceed 2^24 events. Nothing is added then.
         """
-        rows, stages = len(feature_ids), len(steps)
+        rows = len(feature_ids)
         ids = columns.one_chunk(feature_ids)
         if ids.type != pa.string():
             raise ValueError(f"feature_id is of type {ids.type}; it has to be a string array")
@@ -99,7 +99,7 @@ class LineageCollector:
         make_sequence(attempt, batch, start + count - 1)
         verdict = events.verdict()
         features, stages, kinds = columns.coded(events.row, ids), events.of_stage("stage"), events.of_stage("event_type")
-        built = {
+        built: dict[str, pa.Array] = {
             "event_id": columns.id_array(columns.event_ids(run_id, stages, features, kinds)),
             "run_id": events.alike(run_id),
             "sequence": pa.array(np.arange(first, first + count, dtype=np.int64)),
@@ -127,14 +127,14 @@ class LineageCollector:
     def __len__(self) -> int:
         return len(self._events) + sum(int(each.num_rows) for each in self._tables)
 
-    def to_table(self) -> Any:
+    def to_table(self) -> pa.Table:
         """All events so far (pyarrow.Table of LINEAGE_ARROW_SCHEMA)."""
         self._flush()
         if not self._tables:
             return LINEAGE_ARROW_SCHEMA.empty_table()
         return pa.concat_tables([columns.expand(each) for each in self._tables])
 
-    def drain(self) -> Any:
+    def drain(self) -> pa.Table:
         """All events so far in compact form; the collector is empty afterwards, but goes on counting the events of each batch."""
         self._flush()
         return columns.concat(self._tables)
@@ -255,11 +255,11 @@ class _Events:
         whole = np.stack([step.verdict for step in self.steps], axis=1)
         return whole.ravel() if self.all else whole[self.row, self.stage]
 
-    def of_stage(self, name: str, written: Callable[[str], str] = str) -> Any:
+    def of_stage(self, name: str, written: Callable[[str], str] = str) -> pa.Array:
         """A dictionary column from one text (or None) a stage."""
         return self._from([None if (value := _own(step, name)) is None else written(value) for step in self.steps])
 
-    def values(self, name: str, kind: Any) -> Any:
+    def values(self, name: str, kind: pa.DataType) -> pa.Array:
         """A column from one value, one array of a value per row, or None, a stage; texts as a dictionary column."""
         text = kind == pa.string()
         given = [_single(_own(step, name)) for step in self.steps]
@@ -269,14 +269,14 @@ class _Events:
         whole = pa.concat_arrays(parts).take(pa.array(self.stage.astype(np.int64) * self.rows + self.row))
         return pc.dictionary_encode(whole) if text else whole
 
-    def _from(self, names: list[str | None]) -> Any:
+    def _from(self, names: list[str | None]) -> pa.Array:
         known = list(dict.fromkeys(each for each in names if each is not None))
         if len(known) < 2 and (not known or None not in names):
             return self.alike(known[0] if known else None)
         codes = np.array([known.index(each) if each is not None else -1 for each in names], np.int32)[self.stage]
         return columns.coded(pa.array(codes, mask=codes < 0) if None in names else codes, pa.array(known, pa.string()))
 
-    def _numbers(self, given: list[Any], kind: Any) -> Any:
+    def _numbers(self, given: list[Any], kind: pa.DataType) -> pa.Array:
         if all(each == given[0] for each in given):
             return pa.repeat(pa.scalar(given[0], kind), len(self.row))
         return pa.array(given, kind).take(pa.array(self.stage))
@@ -289,7 +289,7 @@ def _single(value: Any) -> Any:
     return None if value.null_count == len(value) else columns.one_chunk(value)
 
 
-def _check_verdicts(verdict: npt.NDArray[np.uint8], reasons: Any, event_types: Any) -> None:
+def _check_verdicts(verdict: npt.NDArray[np.uint8], reasons: pa.Array, event_types: pa.Array) -> None:
     """`event.check_verdict` over columns."""
     worded = np.asarray(pc.is_valid(reasons))
     if bool((worded & (verdict == PASS)).any()):

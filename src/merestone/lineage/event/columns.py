@@ -24,7 +24,7 @@ _CONTROL = "[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]"
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 ID = pa.binary(16)
 
-COMPACT_SCHEMA: Any = pa.schema(
+COMPACT_SCHEMA: pa.Schema = pa.schema(
     [
         pa.field(each.name, ID if each.name == "event_id" else _DICTIONARY if each.type == pa.string() else each.type)
         for each in LINEAGE_ARROW_SCHEMA
@@ -32,7 +32,7 @@ COMPACT_SCHEMA: Any = pa.schema(
 )
 
 
-def check_feature_ids(feature_ids: Any) -> None:
+def check_feature_ids(feature_ids: pa.Array) -> None:
     """The checks of `event.check_identity` over a pyarrow string array.
 
     Raises:
@@ -50,7 +50,7 @@ def check_feature_ids(feature_ids: Any) -> None:
         raise ValueError(f"feature_id {feature_ids[row].as_py()!r} in row {row} of the batch may not be part of an event's identity")
 
 
-def event_ids(run_id: Any, stage: Any, feature_id: Any, event_type: Any) -> npt.NDArray[np.uint8]:
+def event_ids(run_id: Any, stage: pa.Array, feature_id: pa.Array, event_type: pa.Array) -> npt.NDArray[np.uint8]:
     """`event.make_event_id` of many events whose texts are checked: uint8, shape (events, 16).
 
     `feature_id` is a pyarrow string array or dictionary column; the others are such columns too, or one text for all.
@@ -61,25 +61,25 @@ def event_ids(run_id: Any, stage: Any, feature_id: Any, event_type: Any) -> npt.
     return kernel.hashed(pieces[1:], len(feature_id), 16)
 
 
-def raw(digests: Any, size: int) -> npt.NDArray[np.uint8]:
+def raw(digests: pa.Array, size: int) -> npt.NDArray[np.uint8]:
     """A fixed_size_binary(size) array without nulls as uint8 of shape (rows, size)."""
     data = np.frombuffer(digests.buffers()[1], np.uint8) if len(digests) else np.empty(0, np.uint8)
     return data[digests.offset * size : (digests.offset + len(digests)) * size].reshape(-1, size)
 
 
-def id_array(digests: npt.NDArray[np.uint8]) -> Any:
+def id_array(digests: npt.NDArray[np.uint8]) -> pa.Array:
     """Digests of shape (rows, 16) as a pyarrow fixed_size_binary(16) array."""
     rows = np.ascontiguousarray(digests)
     return pa.Array.from_buffers(ID, len(rows), [None, pa.py_buffer(rows)])
 
 
-def to_hex(ids: Any) -> Any:
+def to_hex(ids: pa.Array) -> pa.Array:
     """A fixed_size_binary(16) array as a string array of hex digits."""
     offsets = np.arange(len(ids) + 1, dtype=np.int32) * 32
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(_HEX[raw(ids, 16)]))
 
 
-def from_hex(texts: Any) -> Any:
+def from_hex(texts: pa.Array) -> pa.Array:
     """The way back of `to_hex`.
 
     Raises:
@@ -94,7 +94,7 @@ def from_hex(texts: Any) -> Any:
     return id_array((nibbles[0::2] << np.uint8(4) | nibbles[1::2]).astype(np.uint8).reshape(-1, 16))
 
 
-def words(ids: Any) -> npt.NDArray[np.uint64] | None:
+def words(ids: pa.ChunkedArray) -> npt.NDArray[np.uint64] | None:
     """Event ids (a column of texts) as four numbers each, shape (rows, 4); None where one of them has not 32 bytes."""
     found = [np.empty((0, 4), np.uint64)]
     for chunk in ids.chunks if isinstance(ids, pa.ChunkedArray) else [ids]:
@@ -121,10 +121,10 @@ class Alike:
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
-        self._zeros: Any = None
-        self._nulls: Any = None
+        self._zeros: pa.Array | None = None
+        self._nulls: pa.Array | None = None
 
-    def __call__(self, text: str | None) -> Any:
+    def __call__(self, text: str | None) -> pa.Array:
         """The column."""
         if text is None:
             if self._nulls is None:
@@ -135,24 +135,24 @@ class Alike:
         return coded(self._zeros, pa.array([text], pa.string()))
 
 
-def coded(codes: Any, texts: Any) -> Any:
+def coded(codes: Any, texts: pa.Array) -> pa.Array:
     """A dictionary column from int32 codes (NumPy or pyarrow) that are known to be within the texts."""
     return pa.DictionaryArray.from_arrays(codes, texts, safe=False)
 
 
-def is_uniform(column: Any) -> bool:
+def is_uniform(column: pa.Array) -> bool:
     """Whether a column is a dictionary column that says one text in every row."""
     return isinstance(column, pa.DictionaryArray) and len(column.dictionary) == 1 and column.null_count == 0
 
 
-def one_chunk(column: Any) -> Any:
+def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A column as one pyarrow.Array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def concat(tables: list[Any]) -> Any:
+def concat(tables: list[pa.Table]) -> pa.Table:
     """Compact tables as one, in order, with one chunk and one dictionary a column. The list is empty afterwards: nothing is held twice."""
     if not tables:
         return COMPACT_SCHEMA.empty_table()
@@ -164,7 +164,7 @@ def concat(tables: list[Any]) -> Any:
     return pa.Table.from_arrays([_joined(waiting.pop(name), alike) for name in COMPACT_SCHEMA.names], schema=COMPACT_SCHEMA)
 
 
-def _joined(chunks: list[Any], alike: Alike) -> Any:
+def _joined(chunks: list[pa.Array], alike: Alike) -> pa.Array:
     """The chunks of one column as one array."""
     if pa.types.is_dictionary(chunks[0].type) and all(chunk.null_count == len(chunk) for chunk in chunks):
         return alike(None)
@@ -173,7 +173,7 @@ def _joined(chunks: list[Any], alike: Alike) -> Any:
     return pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
 
 
-def expand(table: Any) -> Any:
+def expand(table: pa.Table) -> pa.Table:
     """A compact table in the schema's form (LINEAGE_ARROW_SCHEMA).
 
     Raises:
@@ -190,7 +190,7 @@ def expand(table: Any) -> Any:
     return pa.Table.from_arrays(arrays, schema=LINEAGE_ARROW_SCHEMA)
 
 
-def _texts(column: Any) -> Any:
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A dictionary column as a string column."""
     chunks = []
     for each in column.chunks:
@@ -203,7 +203,7 @@ def _texts(column: Any) -> Any:
     return pa.chunked_array(chunks, pa.string())
 
 
-def conform(table: Any, names: Sequence[str] | None = None) -> Any:
+def conform(table: pa.Table, names: Sequence[str] | None = None) -> pa.Table:
     """A table of an older or newer minor version of the schema in the compiled one (or its `names`).
 
     Raises:
@@ -220,7 +220,7 @@ def conform(table: Any, names: Sequence[str] | None = None) -> Any:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=LINEAGE_ARROW_SCHEMA.metadata))
 
 
-def compact(table: Any) -> Any:
+def compact(table: pa.Table) -> pa.Table:
     """A table of the schema's form in compact form.
 
     Raises:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,12 +33,12 @@ _BLOCK = 1 << 14  # leaves; a power of two
 _SLICE = 65_536  # rows encoded at a time: about 25 MB of text
 
 
-def encode_events(table: Any, *, without: Sequence[str] = ()) -> Any:
+def encode_events(table: pa.Table, *, without: Sequence[str] = ()) -> pa.Array:
     """The encoding of each event of a table in the schema's form or in compact form: pyarrow binary array."""
     return kernel.joined(_pieces(table, without), table.num_rows)
 
 
-def leaves(table: Any) -> npt.NDArray[np.uint8]:
+def leaves(table: pa.Table) -> npt.NDArray[np.uint8]:
     """The leaf of each event: uint8, shape (rows, 32)."""
     found = [np.empty((0, SIZE), np.uint8)]
     for start in range(0, table.num_rows, _SLICE):
@@ -48,7 +47,7 @@ def leaves(table: Any) -> npt.NDArray[np.uint8]:
     return np.concatenate(found)
 
 
-def as_texts(row: Any) -> dict[str, str]:
+def as_texts(row: pa.Table) -> dict[str, str]:
     """The one event of a table as the texts that its encoding is made of, null fields left out."""
     found = {}
     for field in LINEAGE_ARROW_SCHEMA:
@@ -145,7 +144,7 @@ def _up(nodes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return np.concatenate([upper, nodes[2 * pairs :]]) if len(nodes) % 2 else upper
 
 
-def _pieces(table: Any, without: Sequence[str] = ()) -> list[kernel.Piece]:
+def _pieces(table: pa.Table, without: Sequence[str] = ()) -> list[kernel.Piece]:
     """The encoding in pieces; what is the same in every row is written once, not row by row."""
     found: list[kernel.Piece] = []
     for field in LINEAGE_ARROW_SCHEMA:
@@ -160,11 +159,11 @@ def _pieces(table: Any, without: Sequence[str] = ()) -> list[kernel.Piece]:
     return found
 
 
-def _writable(column: Any) -> Any:
+def _writable(column: pa.Array) -> pa.Array:
     """A column as the encoding writes it: a time as microseconds, a double as the integer with the same bits."""
     return column.view(pa.int64()) if pa.types.is_timestamp(column.type) or pa.types.is_floating(column.type) else column
 
 
-def _text(column: Any) -> Any:
+def _text(column: pa.Array) -> pa.Array:
     """The values as the encoding writes them: a string column."""
     return columns.to_hex(column) if pa.types.is_fixed_size_binary(column.type) else pc.cast(_writable(column), pa.string())

@@ -64,7 +64,7 @@ class LineageSchema:
         """The field of that name, None where there is none."""
         return next((each for each in self.fields if each.name == name), None)
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pa.Schema:
         """The pyarrow.Schema: required fields are not nullable, the metadata holds the version."""
         return pa.schema(
             [pa.field(each.name, ARROW_TYPES[each.type], nullable=not each.required) for each in self.fields],
@@ -154,7 +154,7 @@ def is_newer(version: str) -> bool:
     return _triple(version)[:2] > _triple(SCHEMA.version)[:2]
 
 
-def file_problems(found: Any) -> list[str]:
+def file_problems(found: pa.Schema) -> list[str]:
     """Why events under the Arrow schema of a file do not mean what the compiled schema says; empty where they do.
 
     The file's version and the compiled one have to follow each other by the rules of evolution, in whichever order they came. Whether a
@@ -306,4 +306,4 @@ def schema_text() -> str:
 
 
 SCHEMA: LineageSchema = read_schema(schema_text())
-LINEAGE_ARROW_SCHEMA: Any = SCHEMA.to_arrow()
+LINEAGE_ARROW_SCHEMA: pa.Schema = SCHEMA.to_arrow()

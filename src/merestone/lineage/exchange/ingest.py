@@ -231,7 +231,7 @@ def _draft_of_log(lines: list[dict[str, Any]], numbers: npt.NDArray[np.int64], m
     return _Draft(table, doubt, numbers, lambda row: _checked(mapping.event(lines[row], 0)), text)
 
 
-def _typed(given: Mapping[str, list[Any]], doubt: Bools, rows: int, times: Any) -> Any:
+def _typed(given: Mapping[str, list[Any]], doubt: Bools, rows: int, times: pa.Array) -> pa.Table:
     """Lists of Python values as columns of the schema; a value of another type is null, and its row doubted."""
     arrays = []
     for field in LINEAGE_ARROW_SCHEMA:
@@ -253,7 +253,7 @@ def _typed(given: Mapping[str, list[Any]], doubt: Bools, rows: int, times: Any) 
     return pa.Table.from_arrays(arrays, names=LINEAGE_ARROW_SCHEMA.names) if rows else LINEAGE_ARROW_SCHEMA.empty_table()
 
 
-def _fitting(value: Any, kind: Any, wanted: Any) -> Any:
+def _fitting(value: Any, kind: Any, wanted: pa.DataType) -> Any:
     if type(value) is not kind:
         return None
     try:
@@ -279,10 +279,10 @@ def _of_columns(path: str, reserved: Reserved) -> Iterator[Batch]:
                 fitted = pa.nulls(batch.num_rows, field.type)
             arrays.append(fitted)
 
-        def one(row: int, batch: Any = batch) -> LineageEvent:
+        def one(row: int, batch: pa.RecordBatch = batch) -> LineageEvent:
             return event_of(batch.slice(row, 1).to_pylist()[0])
 
-        def text(row: int, batch: Any = batch) -> str:
+        def text(row: int, batch: pa.RecordBatch = batch) -> str:
             try:
                 return json.dumps(batch.slice(row, 1).to_pylist()[0], ensure_ascii=False, default=str)[:_TEXT]
             except ValueError:  # bytes that are no text, a time finer than Python can tell
@@ -293,7 +293,7 @@ def _of_columns(path: str, reserved: Reserved) -> Iterator[Batch]:
         first += batch.num_rows
 
 
-def _record_batches(path: str) -> Iterator[Any]:
+def _record_batches(path: str) -> Iterator[pa.RecordBatch]:
     try:
         if path.lower().endswith(".parquet"):
             with pq.ParquetFile(path) as file:
@@ -315,7 +315,7 @@ def _one_of_each(path: str, names: Sequence[str]) -> None:
         raise SourceError(f"{path} has two columns of one name", field=path, hint="rename or drop one of them")
 
 
-def _cast(column: Any, wanted: Any) -> Any:
+def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
     """The column in the type of the schema where every value stays what it is; None where that is not sure."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     likely = {
@@ -375,11 +375,11 @@ def _judged(draft: _Draft, lines: int, refused: list[Quarantined], reserved: Res
     return Batch(lines, sound, tuple(sorted(refused, key=lambda each: each.line)))
 
 
-def _doubtful(table: Any) -> Bools:
+def _doubtful(table: pa.Table) -> Bools:
     """The rows that `LineageEvent` may refuse."""
     doubt = np.zeros(table.num_rows, np.bool_)
 
-    def mark(mask: Any) -> None:
+    def mark(mask: pa.ChunkedArray) -> None:
         nonlocal doubt
         doubt |= np.asarray(pc.fill_null(columns.one_chunk(mask), False), np.bool_)
 
@@ -408,7 +408,7 @@ def _doubtful(table: Any) -> Bools:
     return doubt
 
 
-def _targets(column: Any) -> tuple[Any, Bools]:
+def _targets(column: pa.ChunkedArray) -> tuple[Any, Bools]:
     """The target systems in their canonical spelling, and the rows whose system has none."""
     encoded = columns.one_chunk(columns.one_chunk(column).dictionary_encode())
     names: list[str | None] = []
@@ -421,19 +421,19 @@ def _targets(column: Any) -> tuple[Any, Bools]:
     return canonical, np.asarray(canonical.is_null(), np.bool_)
 
 
-def _event_ids(table: Any) -> Any:
+def _event_ids(table: pa.Table) -> pa.Array:
     """`make_event_id` over sound rows: a string array."""
     return columns.to_hex(columns.id_array(columns.event_ids(*(columns.one_chunk(table.column(name)) for name in IDENTITY))))
 
 
-def _nameless(table: Any) -> Bools:
+def _nameless(table: pa.Table) -> Bools:
     """The rows whose run cannot be sealed under its own name."""
     runs = columns.one_chunk(columns.one_chunk(table.column("run_id")).dictionary_encode())
     nameless: Bools = np.array([not names_files(each) for each in runs.dictionary.to_pylist()], np.bool_)
     return nameless.take(np.asarray(runs.indices))
 
 
-def _taken(table: Any, reserved: Reserved) -> Bools:
+def _taken(table: pa.Table, reserved: Reserved) -> Bools:
     """The rows that tell of a stage which is not theirs to tell."""
     taken = np.zeros(table.num_rows, np.bool_)
     if not reserved or not table.num_rows:

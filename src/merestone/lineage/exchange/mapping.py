@@ -204,7 +204,7 @@ def read_time(value: Any) -> datetime:
         raise ValueError(f"event_time_utc {value!r} is no RFC 3339 time") from None
 
 
-def whole_times(values: Sequence[Any]) -> Any:
+def whole_times(values: Sequence[Any]) -> pa.Array:
     """RFC 3339 texts as a pyarrow array of times; null where `read_time` has to look: no text, no zone, an odd form, no such day."""
     texts = pa.array([each if isinstance(each, str) and each.isascii() else None for each in values], pa.string())
     plain = pc.if_else(pc.match_substring_regex(texts, _PLAIN_TIME), texts, None)
@@ -214,7 +214,7 @@ def whole_times(values: Sequence[Any]) -> Any:
         return pa.nulls(len(values), _TIME)
 
 
-def _times_since(values: Sequence[Any], microseconds: int) -> Any:
+def _times_since(values: Sequence[Any], microseconds: int) -> pa.Array:
     """As `whole_times`, for whole numbers since 1970."""
     low, high = _FIRST // microseconds + 1, _LAST // microseconds
     numbers = [each * microseconds if type(each) is int and low <= each <= high else None for each in values]

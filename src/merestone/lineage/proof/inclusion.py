@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.errors import CorruptError, UsageError
@@ -218,7 +219,7 @@ def _checksum(store: Store, path: str) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
-def _wrong_ids(table: Any) -> str | None:
+def _wrong_ids(table: pa.Table) -> str | None:
     """The first event_id that is not the hash of its row's identity."""
     given = columns.one_chunk(table.column("event_id"))
     ids = columns.to_hex(columns.id_array(columns.event_ids(*(columns.one_chunk(table.column(name)) for name in IDENTITY))))

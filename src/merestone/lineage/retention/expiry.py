@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.errors import ConflictError, CorruptError, UsageError
@@ -329,7 +330,7 @@ def _told(store: Store, prefix: Prefix, needed: Mapping[str, Any], this: Pass, r
     return {"run_date": prefix.run_date, "objects": len(prefix.objects), "bytes": sum(size for _, size in prefix.objects), "runs": runs}
 
 
-def _carried(store: Store, run: RunManifest, ids: Any, this: Pass, root: str) -> SealedRun | None:
+def _carried(store: Store, run: RunManifest, ids: pa.Array, this: Pass, root: str) -> SealedRun | None:
     """The rows of some features of an attempt, sealed into the baseline of this pass; None where there are none."""
     writer = RunWriter(this.scratch, run.run_id, run.attempt, f"b{this.number[-8:]}")
     for table in reading.scan(store, [run], root, names=LINEAGE_ARROW_SCHEMA.names):

@@ -37,7 +37,7 @@ class Gap:
         return {"rule": self.rule, "message": self.message, "count": self.count, "samples": list(self.samples)}
 
 
-def check_sequence(table: Any, *, now: datetime) -> list[Gap]:
+def check_sequence(table: pa.Table, *, now: datetime) -> list[Gap]:
     """What is wrong with the order of a run's rows as they were sealed (not deduplicated). Order is never taken from time.
 
     - `sequence_twice`: one sequence on events of different ids. A replayed row (same id) is none.
@@ -58,7 +58,7 @@ class Order:
         self._ahead = 0
         self._early: tuple[str, ...] = ()
 
-    def add(self, table: Any) -> None:
+    def add(self, table: pa.Table) -> None:
         """Take rows with sequence, event_id, event_time_utc and feature_id."""
         pairs = (
             table.select(["sequence", "event_id"]).group_by(["sequence", "event_id"]).aggregate([])
@@ -96,7 +96,7 @@ class Order:
         return found
 
 
-def check_chain(table: Any, plan: Sequence[str]) -> list[Gap]:
+def check_chain(table: pa.Table, plan: Sequence[str]) -> list[Gap]:
     """Which features lack a stage of the plan, or go on after a refusal, by the rows of one run as they were sealed.
 
     PASS or WARN at stage N needs PASS or WARN at stage N-1 of the plan in the same attempt; nothing follows a REJECT. The stage `publish`
@@ -146,9 +146,9 @@ def _shown(numbers: npt.NDArray[np.int64]) -> tuple[str, ...]:
     return tuple(str(each) for each in numbers[:SAMPLES].tolist())
 
 
-def _features(table: Any, mask: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+def _features(table: pa.Table, mask: npt.NDArray[np.bool_]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(table.column("feature_id").take(pa.array(np.flatnonzero(mask)[:SAMPLES])).to_pylist()))
 
 
-def _of(ids: Any, codes: npt.NDArray[np.int64]) -> tuple[str, ...]:
+def _of(ids: pa.Array, codes: npt.NDArray[np.int64]) -> tuple[str, ...]:
     return tuple(ids.take(pa.array(codes[:SAMPLES])).to_pylist())

@@ -71,7 +71,7 @@ class DeduplicationReport:
         }
 
 
-def deduplicate(table: Any) -> Any:
+def deduplicate(table: pa.Table) -> pa.Table:
     """The rows that stand: per event_id the one with the highest sequence, in the order of the table. Never raises on a conflict.
 
     Where one sequence bears two rows of an event, the worse outcome stands, so that no REJECT vanishes; among equals, the first row.
@@ -80,7 +80,7 @@ def deduplicate(table: Any) -> Any:
     return table if keep is None else _kept(table, keep)
 
 
-def deduplicate_report(table: Any) -> DeduplicationReport:
+def deduplicate_report(table: pa.Table) -> DeduplicationReport:
     """What `deduplicate` sets aside, and why; conflicts are an alert."""
     rows, codes = _sharing(table)
     if not len(rows):
@@ -103,7 +103,7 @@ def deduplicate_report(table: Any) -> DeduplicationReport:
     return DeduplicationReport(table.num_rows, standing, int(replay.sum()), int(correction.sum()), int(conflict.sum()), samples)
 
 
-def _sharing(table: Any) -> tuple[Any, Any]:
+def _sharing(table: pa.Table) -> tuple[Any, Any]:
     """The rows that share their event_id with another, in no order, and for each of them a number per event_id."""
     words = columns.words(table.column("event_id"))
     if words is not None:
@@ -123,7 +123,7 @@ def _sharing(table: Any) -> tuple[Any, Any]:
     return rows, codes[rows]
 
 
-def _standing(table: Any) -> Any:
+def _standing(table: pa.Table) -> Any:
     """Which rows stand, None for all."""
     rows, codes = _sharing(table)
     if not len(rows):
@@ -138,7 +138,7 @@ def _standing(table: Any) -> Any:
     return keep
 
 
-def _kept(table: Any, keep: Any) -> Any:
+def _kept(table: pa.Table, keep: Any) -> pa.Table:
     """The rows for which `keep` is true. What is repeated are mostly whole batches: long stretches are cut out without a copy."""
     edges = np.flatnonzero(np.diff(keep, prepend=False, append=False))
     if len(edges) * _STRETCH > table.num_rows:
@@ -161,22 +161,22 @@ def _last_alike(*keys: Any) -> Any:
     return np.repeat(ends, np.diff(ends, prepend=-1))
 
 
-def _integers(table: Any, name: str) -> Any:
+def _integers(table: pa.Table, name: str) -> Any:
     return np.asarray(columns.one_chunk(table.column(name)).fill_null(-1))
 
 
-def severity(table: Any) -> Any:
+def severity(table: pa.Table) -> Any:
     """The `SEVERITY` of each row's outcome: int32, shape (rows,)."""
     return np.asarray(pc.index_in(columns.one_chunk(table.column("outcome")), pa.array(list(SEVERITY))).fill_null(-1))
 
 
-def _payload(table: Any) -> Any:
+def _payload(table: pa.Table) -> Any:
     """A number per payload: all fields but sequence and event_time_utc."""
     pieces = [merkle.encode_events(table.slice(start, _SLICE), without=_UNPAYLOADED) for start in range(0, table.num_rows, _SLICE)]
     return np.asarray(columns.one_chunk(pa.chunked_array(pieces, pa.binary()).dictionary_encode()).indices)
 
 
-def _conflict(table: Any, row: int, stands: int) -> Conflict:
+def _conflict(table: pa.Table, row: int, stands: int) -> Conflict:
     one, other = table.slice(row, 1).to_pylist()[0], table.slice(stands, 1).to_pylist()[0]
     return Conflict(
         one["event_id"],

@@ -26,7 +26,7 @@ from merestone.storage.port import Store
 _CODED = [each.name for each in LINEAGE_ARROW_SCHEMA if each.type == pa.string() and each.name not in ("event_id", "feature_id")]
 
 
-def read_part(store: Store, part: Part, root: str = ROOT, *, names: Sequence[str] | None = None) -> Any:
+def read_part(store: Store, part: Part, root: str = ROOT, *, names: Sequence[str] | None = None) -> pa.Table:
     """The rows of a part (pyarrow.Table in the compiled schema, or its `names`). Optional fields that the file does not have yet are null.
 
     Raises:
@@ -44,7 +44,7 @@ def read_part(store: Store, part: Part, root: str = ROOT, *, names: Sequence[str
     return table
 
 
-def read_run(store: Store, run_id: str, root: str = ROOT, *, attempt: int | None = None, names: Sequence[str] | None = None) -> Any:
+def read_run(store: Store, run_id: str, root: str = ROOT, *, attempt: int | None = None, names: Sequence[str] | None = None) -> pa.Table:
     """All rows of a run as they were sealed, every attempt (or one), not deduplicated.
 
     Raises:
@@ -65,7 +65,7 @@ def scan(
     *,
     names: Sequence[str],
     rows: int = 1_000_000,
-) -> Iterator[Any]:
+) -> Iterator[pa.Table]:
     """The rows of sealed attempts in tables of about `rows` rows, each with all rows of its features: bounded memory for any run.
 
     `names` has to hold feature_id.
@@ -96,7 +96,7 @@ def scan(
             yield pa.concat_tables(tables)
 
 
-def history(store: Store, feature_id: str, root: str = ROOT, *, runs: Sequence[RunManifest] | None = None) -> Any:
+def history(store: Store, feature_id: str, root: str = ROOT, *, runs: Sequence[RunManifest] | None = None) -> pa.Table:
     """Every sealed row of one feature, by run (oldest first) and sequence: pyarrow.Table of the compiled schema, not deduplicated.
 
     Reads footers, and of the row groups that may hold the feature only what is needed; event_id is computed anew, not read.
@@ -174,7 +174,7 @@ def why(
     return out
 
 
-def plain(table: Any, *, limit: int | None = None) -> list[dict[str, Any]]:
+def plain(table: pa.Table, *, limit: int | None = None) -> list[dict[str, Any]]:
     """Events as dictionaries, the time as RFC 3339 text."""
     rows: list[dict[str, Any]] = (table if limit is None else table.slice(0, limit)).to_pylist()
     for row in rows:
@@ -210,13 +210,13 @@ def _groups_of(reader: Any, part: Part) -> list[_Group]:
     return found
 
 
-def _read_groups(reader: Any, groups: Sequence[int], names: Sequence[str]) -> Any:
+def _read_groups(reader: pq.ParquetFile, groups: Sequence[int], names: Sequence[str]) -> pa.Table:
     there = set(reader.schema_arrow.names)
     return reader.read_row_groups(list(groups), columns=[each for each in names if each in there])
 
 
 @contextmanager
-def _reader(store: Store, part: Part, root: str, *, coded: Sequence[str] = ()) -> Iterator[Any]:
+def _reader(store: Store, part: Part, root: str, *, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
     """The Parquet reader of a part, `coded` columns as dictionaries; what goes wrong while it is open is a damaged part."""
     path = below(root, part.path)
     try:

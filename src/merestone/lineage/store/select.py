@@ -36,7 +36,7 @@ class Conditions:
     tool: str | None = None
     change_class: str | None = None
 
-    def of(self, table: Any) -> Any:
+    def of(self, table: pa.Table) -> pa.Table:
         """The rows of a table of the schema that meet all conditions."""
         mask = np.ones(table.num_rows, np.bool_)
         for name, value in (
@@ -63,7 +63,7 @@ def select(
     root: str = ROOT,
     *,
     everything: bool = False,
-) -> Iterator[Any]:
+) -> Iterator[pa.Table]:
     """The events that meet the conditions, in tables of the compiled schema, each of one run.
 
     Args:
@@ -87,6 +87,6 @@ def select(
                 yield found
 
 
-def _true(values: Any) -> Any:
+def _true(values: pa.ChunkedArray) -> Any:
     """Null is not true."""
     return np.asarray(pc.fill_null(values, False), dtype=bool)

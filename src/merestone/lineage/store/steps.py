@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
+
 from merestone.lineage.event.collector import OUTSIDE_CHAIN, base_stage
 from merestone.lineage.store.deduplication import deduplicate
 from merestone.lineage.store.reading import scan
@@ -113,7 +115,7 @@ def _of_tombstone(told: Mapping[str, Any]) -> Step:
     )
 
 
-def _measure(standing: Any, found: dict[tuple[Any, ...], Step]) -> None:
+def _measure(standing: pa.Table, found: dict[tuple[Any, ...], Step]) -> None:
     grouped = standing.group_by([*_OPERATION, "outcome"]).aggregate(
         [
             ([], "count_all"),
@@ -134,7 +136,7 @@ def _measure(standing: Any, found: dict[tuple[Any, ...], Step]) -> None:
             step.accuracy_m = min(low, row["accuracy_m_min"]), max(high, row["accuracy_m_max"])
 
 
-def _counted(table: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+def _counted(table: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = table.select(names).group_by(list(names)).aggregate([([], "count_all")]).to_pylist()
     return rows
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.lineage.event import columns
@@ -131,7 +132,7 @@ def _no_verdict() -> dict[str, int]:
     )
 
 
-def _add_verdict(standing: Any, total: dict[str, int]) -> None:
+def _add_verdict(standing: pa.Table, total: dict[str, int]) -> None:
     """Count the events of a table that holds all rows of its features."""
     severity = severity_of(standing)
     features = columns.one_chunk(columns.one_chunk(standing.column("feature_id")).dictionary_encode())
@@ -146,7 +147,7 @@ def _add_verdict(standing: Any, total: dict[str, int]) -> None:
         total[f"features_{word}"] += int((worst == level).sum())
 
 
-def _count(table: Any, names: Sequence[str], into: dict[Any, int], most: int | None = None) -> None:
+def _count(table: pa.Table, names: Sequence[str], into: dict[Any, int], most: int | None = None) -> None:
     """Count rows by some texts; beyond `most` of them, what was not met before counts under the others of its kind."""
     for each in table.select(names).group_by(list(names)).aggregate([([], "count_all")]).to_pylist():
         key = tuple(each[name] for name in names)

@@ -123,7 +123,7 @@ class RunWriter:
     part_rows: int = PART_ROWS
     group_rows: int = GROUP_ROWS
     events: int = 0
-    _waiting: list[Any] = field(default_factory=list)
+    _waiting: list[pa.Table] = field(default_factory=list)
     _waiting_rows: int = 0
     _written: list[_Written] = field(default_factory=list)
     _steps: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class RunWriter:
         if not 0 <= self.attempt <= MAX_ATTEMPT:
             raise ValueError(f"attempt is {self.attempt}; it has to be from 0 to {MAX_ATTEMPT}")
 
-    def write(self, table: Any) -> None:
+    def write(self, table: pa.Table) -> None:
         """Take a collector's events (`drain` or `to_table`).
 
         Raises:
@@ -256,7 +256,7 @@ class RunWriter:
             if mine.num_rows:
                 self._write_part(mine, target)
 
-    def _write_part(self, table: Any, target: str) -> None:
+    def _write_part(self, table: pa.Table, target: str) -> None:
         order = pa.array(_order(table))
         local = os.path.join(self.scratch, f"lineage-{self.attempt}-{self.nonce}-{len(self._written):05d}.parquet")  # noqa: PTH118 - the scratch folder is a str for workers
         tree = merkle.Growing()
@@ -299,7 +299,7 @@ def run_manifest_name(run_id: str, attempt: int) -> str:
     return f"{RUNS}/{quote(run_id, safe='')}-{attempt}.json"
 
 
-def _order(table: Any) -> Any:
+def _order(table: pa.Table) -> Any:
     """The rows by the bytes of feature_id, then by sequence: positions."""
     features = columns.one_chunk(table.column("feature_id"))
     ranks = np.empty(len(features.dictionary), np.int32)
@@ -311,7 +311,7 @@ def _order(table: Any) -> Any:
     return np.lexsort((sequence, rank))
 
 
-def _taken(table: Any, places: Any) -> Any:
+def _taken(table: pa.Table, places: pa.Array) -> pa.Table:
     """Some rows of a compact table; a column that says one thing, or nothing, need not be looked up."""
     arrays = []
     for each in table.columns:
@@ -321,7 +321,7 @@ def _taken(table: Any, places: Any) -> Any:
     return pa.Table.from_arrays(arrays, schema=table.schema)
 
 
-def _texts_of(table: Any, name: str) -> list[str]:
+def _texts_of(table: pa.Table, name: str) -> list[str]:
     """The texts that stand in a dictionary column."""
     found: set[str] = set()
     for chunk in table.column(name).chunks:
@@ -329,7 +329,7 @@ def _texts_of(table: Any, name: str) -> list[str]:
     return sorted(found, key=str)
 
 
-def _count_steps(table: Any, into: dict[tuple[str, str, str], int]) -> None:
+def _count_steps(table: pa.Table, into: dict[tuple[str, str, str], int]) -> None:
     names = ["stage", "event_type", "outcome"]
     for batch in table.select(names).to_batches():
         texts = [column.dictionary.to_pylist() for column in batch.columns]
