@@ -156,7 +156,7 @@ def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
     return out
 
 
-def joined(pieces: Sequence[Piece], n: int) -> pa.Array:
+def joined(pieces: Sequence[Piece], n: int) -> Any:
     """See `kernel.joined`."""
     offsets = np.zeros(n + 1, np.int64)
     return _joined(offsets, _kernel.joined(tuple(_piece(each) for each in pieces), n, offsets))

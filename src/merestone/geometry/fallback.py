@@ -401,7 +401,7 @@ def blake2b16(values: Any) -> Any:
     return _hashed(values, 16)
 
 
-def joined(pieces: Sequence[Piece], n: int) -> pa.Array:
+def joined(pieces: Sequence[Piece], n: int) -> Any:
     """See `kernel.joined`."""
     laid = [pa.scalar(each, pa.binary()) if isinstance(each, bytes) else _written(each) for each in pieces]
     if not n:

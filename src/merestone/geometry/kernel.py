@@ -207,7 +207,7 @@ def blake2b16(values: Any) -> Any:
     return _implementation().blake2b16(_one(values))
 
 
-def joined(pieces: Sequence[Piece], n: int) -> pa.Array:
+def joined(pieces: Sequence[Piece], n: int) -> Any:
     """The pieces of each of n rows, one after the other: binary, never null."""
     return _implementation().joined(_pieces(pieces), n)
 

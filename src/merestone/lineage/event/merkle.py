@@ -35,7 +35,8 @@ _SLICE = 65_536  # rows encoded at a time: about 25 MB of text
 
 def encode_events(table: pa.Table, *, without: Sequence[str] = ()) -> pa.Array:
     """The encoding of each event of a table in the schema's form or in compact form: pyarrow binary array."""
-    return kernel.joined(_pieces(table, without), table.num_rows)
+    encoded: pa.Array = kernel.joined(_pieces(table, without), table.num_rows)
+    return encoded
 
 
 def leaves(table: pa.Table) -> npt.NDArray[np.uint8]:
