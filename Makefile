@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 XSD_WHEELS := geonode-pycsw==3.0.0b2 ckanext-iso19115==0.2.4
 # A catalogue to load ISO records into; it wants other versions than the rest, so it gets an environment of its own (tests/audit/test_catalogue.py).
 PYCSW  := geonode-pycsw==3.0.0b2 'SQLAlchemy<2' pygeofilter==0.2.1 jinja2 flask gunicorn lxml
-SOURCES := pyproject.toml setup.py $(wildcard src/merestone/geometry/*.c src/merestone/geometry/*.h)
+SOURCES := pyproject.toml setup.py $(wildcard src/merestone/columnar/*.[ch] src/merestone/geometry/*.[ch])
 
 .PHONY: help demo test lint bench soak field docs wheel clean
 

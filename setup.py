@@ -1,33 +1,33 @@
-"""Build the compiled kernel; everything else is in pyproject.toml.
+"""Build the compiled extensions; everything else is in pyproject.toml.
 
-The extension is optional: without a C compiler the installation succeeds, and `merestone.geometry.kernel` takes the NumPy path.
+They are optional: without a C compiler the installation succeeds, and `merestone.columnar.hashing` and `merestone.geometry.kernel` take the
+NumPy path.
 """
 
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 
 FLAGS = [] if sys.platform == "win32" else ["-std=gnu11", "-O3", "-fno-math-errno", "-ffp-contract=off"]
-ROOM = "src/merestone/geometry"
+SOURCES = Path("src/merestone")
+HEADERS = [str(each) for room in ("columnar", "geometry") for each in sorted((SOURCES / room).glob("*.h"))]
+
+
+def extension(room: str, name: str) -> Extension:
+    """One C file of a room as an extension on the stable ABI."""
+    return Extension(
+        f"merestone.{room}.{name}",
+        sources=[str(SOURCES / room / f"{name}.c")],
+        depends=HEADERS,
+        define_macros=[("Py_LIMITED_API", "0x030B0000")],
+        extra_compile_args=FLAGS,
+        py_limited_api=True,
+        optional=True,
+    )
+
 
 setup(
-    ext_modules=[
-        Extension(
-            "merestone.geometry._kernel",
-            sources=[f"{ROOM}/_kernel.c"],
-            depends=[
-                f"{ROOM}/_blake2b.h",
-                f"{ROOM}/_blake2b_lanes.h",
-                f"{ROOM}/_form.h",
-                f"{ROOM}/_move.h",
-                f"{ROOM}/_valid.h",
-                f"{ROOM}/_wkb.h",
-            ],
-            define_macros=[("Py_LIMITED_API", "0x030B0000")],
-            extra_compile_args=FLAGS,
-            py_limited_api=True,
-            optional=True,
-        ),
-    ],
+    ext_modules=[extension("columnar", "_hashing"), extension("geometry", "_kernel")],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -26,6 +26,7 @@ import pyogrio
 import shapely
 
 import merestone
+from merestone.columnar import hashing
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid
 from merestone.identity.digest import DigestField, Layout, digest_batch
@@ -229,21 +230,26 @@ def main():
         ("polygons of 8 vertices, 6 attributes", polygons(options.polygons, noise, 8)),
         ("polygons of 40 vertices, 6 attributes", polygons(options.polygons // 4, noise, 40)),
     ]
+    before = hashing.at_work, kernel.at_work
     print(f"{'':38}{'features/s':>12}{'x textbook':>12}")
     for label, table in workloads:
         frame = as_frame(table.slice(0, SAMPLE))
         base = rate(textbook, frame)
         better = rate(tuned, frame)
         print(f"{label}\n{'  textbook recipe':38}{base:12,.0f}{1:12.1f}\n{'  tuned':38}{better:12,.0f}{better / base:12.1f}")
-        for name in kernel.available():
-            kernel.use(name)
+        for name in ("compiled", "numpy"):
+            if name == "numpy":  # the front doors answer on the other path from here on
+                hashing.at_work, kernel.at_work = hashing.fallback, kernel.fallback
+            elif "numpy" in (hashing.NAME, kernel.NAME):
+                print("  the compiled extensions are not here")
+                continue
             size = len(table) if name == "compiled" else min(len(table), 200_000)
             found = rate(digest, table.slice(0, size))
             print(f"{'  fingerprint_table, ' + name:38}{found:12,.0f}{found / base:12.1f}")
             if name == "compiled":
                 one, two = (rate(each, table, time.perf_counter, repeats=7) for each in (digest, two_threads))
                 print(f"{'  two threads (wall time)':38}{two:12,.0f}{two / one:11.2f}x one thread")
-        kernel.use(kernel.available()[0])
+        hashing.at_work, kernel.at_work = before
     with tempfile.TemporaryDirectory(prefix="bench-fingerprint-") as name:
         folder = Path(name)
         diffs(options.files, noise, folder)

@@ -7,11 +7,17 @@ from hypothesis import HealthCheck, settings
 
 from estate import Estate
 from iso_schemas import Schemas
-from merestone.geometry import kernel
+from kernels import PATHS, on
 
 # No test is about a time: on a machine that others use too, any example may take long.
 settings.register_profile("merestone", deadline=None, suppress_health_check=[*settings.default.suppress_health_check, HealthCheck.too_slow])
 settings.load_profile("merestone")
+
+
+def pytest_report_header():
+    """Which path the tests take: a compiled extension that was built from other sources than these is not used."""
+    compiled = "compiled" in PATHS
+    return "kernel: compiled" if compiled else "kernel: NumPy, slow; build the extensions with `python setup.py build_ext --inplace`"
 
 
 @pytest.fixture
@@ -26,13 +32,11 @@ def estate(tmp_path):
     return make
 
 
-@pytest.fixture(params=kernel.available())
+@pytest.fixture(params=PATHS)
 def each_kernel(request):
     """The test is run with the compiled kernel and with the NumPy path, where both are at hand."""
-    before = kernel.NAME
-    kernel.use(request.param)
-    yield request.param
-    kernel.use(before)
+    with on(request.param):
+        yield request.param
 
 
 @pytest.fixture(scope="session")

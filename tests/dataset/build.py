@@ -16,13 +16,13 @@ import pyarrow as pa
 from shapely import Point, from_wkb, to_wkb
 
 from contracts import contract
+from merestone.columnar import hashing
 from merestone.contract.body import body
 from merestone.contract.contract import Field, FieldType
 from merestone.dataset.current import current
 from merestone.dataset.known import CHANGES_SCHEMA, Sum, halves
 from merestone.dataset.manifest import IndexRef, Manifest
 from merestone.dataset.record import RunRecord
-from merestone.geometry import kernel
 from merestone.publish.commit import begin
 from merestone.publish.files import layout_of, write_partition, write_table
 
@@ -222,7 +222,7 @@ def set_digest(state):
     total = Sum()
     if state:
         keys = pa.array([key_bytes(pid) for pid in state], pa.binary())
-        total.add(halves(kernel.blake2b16(keys)), halves(pa.array([digest_of(each) for each in state.values()], pa.binary(16))))
+        total.add(halves(hashing.blake2b16(keys)), halves(pa.array([digest_of(each) for each in state.values()], pa.binary(16))))
     return str(total)
 
 

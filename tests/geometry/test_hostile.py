@@ -16,6 +16,7 @@ import pytest
 
 from identity import reference
 from identity.wkb_strategies import MEMBERS, to_bytes
+from kernels import PATHS, on
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
 
@@ -81,23 +82,23 @@ def compare(rows, seed):
     column = pa.array(values, pa.binary())
     grid, shape = noise.choice(GRIDS), noise.choice(SHAPES)
     answers = {}
-    for name in kernel.available():
-        kernel.use(name)
-        seen = kernel.scan(column)
-        stored, flags = kernel.canonical(column, grid, shape)
-        xy = kernel.coordinates(column)
-        answers[name] = {
-            "digest": kernel.digest([], column, grid, shape, rows),
-            "stored": stored,
-            "flags": flags.tolist(),
-            "scan": [getattr(seen, each).tolist() for each in ("kind", "has_z", "has_m", "empty", "parts", "vertices", "flags")],
-            "bounds": np.nan_to_num(seen.bounds, nan=-7.0).tolist(),
-            "xy": xy.view(np.int64).tolist(),
-            "moved": kernel.with_coordinates(column, np.zeros(xy.shape)),
-            "valid": kernel.valid(column).tolist(),
-            "measures": [np.nan_to_num(each, nan=-7.0).tolist() for each in kernel.measures(column)],
-        }
-    first = answers[kernel.available()[0]]
+    for name in PATHS:
+        with on(name):
+            seen = kernel.scan(column)
+            stored, flags = kernel.canonical(column, grid, shape)
+            xy = kernel.coordinates(column)
+            answers[name] = {
+                "digest": kernel.digest([], column, grid, shape, rows),
+                "stored": stored,
+                "flags": flags.tolist(),
+                "scan": [getattr(seen, each).tolist() for each in ("kind", "has_z", "has_m", "empty", "parts", "vertices", "flags")],
+                "bounds": np.nan_to_num(seen.bounds, nan=-7.0).tolist(),
+                "xy": xy.view(np.int64).tolist(),
+                "moved": kernel.with_coordinates(column, np.zeros(xy.shape)),
+                "valid": kernel.valid(column).tolist(),
+                "measures": [np.nan_to_num(each, nan=-7.0).tolist() for each in kernel.measures(column)],
+            }
+    first = answers[PATHS[0]]
     for other in answers.values():
         for key, answer in first.items():
             assert answer == other[key], (seed, key)
@@ -117,13 +118,6 @@ def compare(rows, seed):
         assert (kind == 255) == (flags == kernel.CANONICAL_UNREADABLE)
 
 
-@pytest.fixture(autouse=True)
-def restored():
-    before = kernel.NAME
-    yield
-    kernel.use(before)
-
-
 def test_damaged_bytes():
     for seed in range(4):
         compare(500, seed)
@@ -137,11 +131,9 @@ def test_a_million_damaged_values():
     assert time.monotonic() - began < 3600
 
 
-@pytest.mark.parametrize("name", kernel.available())
-def test_values_that_ask_for_much_work(name):
+def test_values_that_ask_for_much_work(each_kernel):
     """Large and degenerate values take time in proportion to their size (or, where pairs are compared, to a bounded effort)."""
-    kernel.use(name)
-    n = 20_000 if name == "compiled" else 2_000
+    n = 20_000 if each_kernel == "compiled" else 2_000
     same = struct.pack("<BIII", 1, 3, 1, n) + struct.pack("<dd", 1.0, 1.0) * n
     circle = [(math.cos(6.283 * i / n), math.sin(6.283 * i / n)) for i in range(n)]
     periodic = [(float(i % 2), float(i // 2 % 2)) for i in range(n)]  # ties everywhere, rotations that differ late
@@ -159,7 +151,7 @@ def test_values_that_ask_for_much_work(name):
     kernel.scan(column)
     kernel.valid(column)
     kernel.measures(column)
-    if name == "compiled":  # the other path compares without a bound, and says so
+    if each_kernel == "compiled":  # the other path compares without a bound, and says so
         kernel.within(column, column, 0.5)
         kernel.within(column, moved, 5.0)
         kernel.largest_move(column, moved)

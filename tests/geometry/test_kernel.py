@@ -19,10 +19,12 @@ from hypothesis import strategies as st
 
 from identity import reference
 from identity.wkb_strategies import PLAIN, hostile, to_bytes, trees, wkb
+from kernels import PATHS, on
+from merestone.columnar import hashing
+from merestone.columnar.form import Entry
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
 
-KERNELS = kernel.available()
 EXAMPLES = 40  # each; `make soak` tries very many more (test_soak)
 TYPES = [
     "point",
@@ -60,11 +62,9 @@ def column(values, *, padded=1, kind=None):
 
 def test_both_kernels_are_tried():
     """Where a compiler is at hand the compiled kernel is there, and tried; the NumPy path always is."""
-    assert "numpy" in KERNELS
+    assert "numpy" in PATHS
     if any(map(shutil.which, ("cc", "gcc", "clang"))) and importlib.util.find_spec("merestone.geometry._kernel"):
-        assert KERNELS == ("compiled", "numpy")
-    with pytest.raises(ValueError, match="is not here"):
-        kernel.use("abacus")
+        assert PATHS == ("compiled", "numpy")
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -404,19 +404,19 @@ def test_curves_are_neither_valid_nor_measured():
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(st.none() | st.binary(max_size=400), max_size=9))
 def test_blake2b_is_that_of_the_standard(values):
-    got = kernel.blake2b16(pa.array(values, pa.binary()))
+    got = hashing.blake2b16(pa.array(values, pa.binary()))
     assert got.to_pylist() == [None if value is None else hashlib.blake2b(value, digest_size=16).digest() for value in values]
-    wide = kernel.hashed([pa.array(values, pa.binary())], len(values), 32)
+    wide = hashing.hashed([pa.array(values, pa.binary())], len(values), 32)
     assert [bytes(each) for each in wide] == [hashlib.blake2b(value or b"", digest_size=32).digest() for value in values]
 
 
 def test_blake2b_of_every_length_near_a_block():
     values = [bytes(range(256))[: n % 256] * (1 + n // 256) for n in range(600)]
-    assert kernel.blake2b16(pa.array(values)).to_pylist() == [hashlib.blake2b(value, digest_size=16).digest() for value in values]
+    assert hashing.blake2b16(pa.array(values)).to_pylist() == [hashlib.blake2b(value, digest_size=16).digest() for value in values]
     # As many as are left over after the eights and the fours that are hashed at a time, of lengths that lie side by side at random.
     for count in range(18):
         some = [values[(7 * each * each + count) % 600] for each in range(count)]
-        assert [bytes(each) for each in kernel.hashed([pa.array(some, pa.binary())], count, 32)] == [
+        assert [bytes(each) for each in hashing.hashed([pa.array(some, pa.binary())], count, 32)] == [
             hashlib.blake2b(value, digest_size=32).digest() for value in some
         ]
 
@@ -449,7 +449,7 @@ def pieces(draw):
         array, values = array.slice(before), values[before:]
         plain = [None if each is None else each.encode() if isinstance(each, str) else each for each in values]
         if kind in ("int32", "int64") or draw(st.booleans()):
-            found.append(kernel.Entry(b"name", array))
+            found.append(Entry(b"name", array))
             plain = [
                 each.hex().encode()
                 if kind == "fixed" and each is not None
@@ -469,9 +469,9 @@ def pieces(draw):
 @given(pieces())
 def test_pieces_are_joined_and_hashed_row_by_row(drawn):
     given_pieces, texts = drawn
-    assert kernel.joined(given_pieces, len(texts)).to_pylist() == texts
+    assert hashing.joined(given_pieces, len(texts)).to_pylist() == texts
     for size in (16, 32):
-        assert [bytes(each) for each in kernel.hashed(given_pieces, len(texts), size)] == [
+        assert [bytes(each) for each in hashing.hashed(given_pieces, len(texts), size)] == [
             hashlib.blake2b(each, digest_size=size).digest() for each in texts
         ]
 
@@ -480,11 +480,11 @@ def test_dictionaries_of_any_make_are_joined():
     values = pa.array(["zero", "one", None, "three"])
     for index in (pa.int8(), pa.int32(), pa.int64()):
         codes = pa.DictionaryArray.from_arrays(pa.array([3, 1, None, 2, 1], index), values)
-        assert kernel.joined([codes], 5).to_pylist() == [b"three", b"one", b"", b"", b"one"]
+        assert hashing.joined([codes], 5).to_pylist() == [b"three", b"one", b"", b"", b"one"]
     codes = pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int32()), values.slice(1))
-    assert kernel.joined([kernel.Entry(b"n", codes)], 2).to_pylist() == [b"", b"n:3:one,"]
+    assert hashing.joined([Entry(b"n", codes)], 2).to_pylist() == [b"", b"n:3:one,"]
     nothing = pa.DictionaryArray.from_arrays(pa.nulls(2, pa.int32()), pa.array([], pa.string()))
-    assert kernel.joined([b"<", nothing, b">"], 2).to_pylist() == [b"<>", b"<>"]
+    assert hashing.joined([b"<", nothing, b">"], 2).to_pylist() == [b"<>", b"<>"]
 
 
 def test_chunks_views_and_other_types():
@@ -617,13 +617,9 @@ def test_both_kernels_measure_alike(pairs, seed):
     other = [to_bytes(pair[1]) for pair in pairs] + [to_bytes(shaken(pair[0])) for pair in pairs]
     a, b = pa.array(one, pa.binary()), pa.array(other, pa.binary())
     moves, near = kernel.largest_move(a, b), kernel.within(a, b, 0.5)
-    back = kernel.NAME
-    try:
-        kernel.use("numpy")
+    with on("numpy"):
         np.testing.assert_array_equal(moves, kernel.largest_move(a, b))
         np.testing.assert_array_equal(near, kernel.within(a, b, 0.5))
-    finally:
-        kernel.use(back)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

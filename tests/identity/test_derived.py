@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merestone.geometry import kernel
+from merestone.columnar import hashing
 from merestone.identity.derived import RULES, derived_key
 from merestone.identity.text import hexadecimal
 
@@ -66,6 +66,6 @@ def test_bytes_in_hexadecimal_are_those_of_python(values, skipped):
     wanted = [None if each is None else each.hex() for each in values[skipped:]]
     for kind in (pa.binary(), pa.large_binary()):
         assert hexadecimal(given_.cast(kind)).to_pylist() == wanted
-    assert hexadecimal(kernel.blake2b16(given_)).to_pylist() == [
+    assert hexadecimal(hashing.blake2b16(given_)).to_pylist() == [
         None if each is None else hashlib.blake2b(each, digest_size=16).hexdigest() for each in values[skipped:]
     ]

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar import hashing
 from merestone.compare.sides import Adapted, VersionSource, swapped
 from merestone.compare.step import End, Step
 from merestone.contract.body import from_body
@@ -30,7 +31,6 @@ from merestone.dataset.current import Current, current
 from merestone.dataset.known import Sum, halves
 from merestone.dataset.version import Dataset, Version
 from merestone.errors import ConflictError, InternalError, UsageError
-from merestone.geometry import kernel
 from merestone.identity import key as keys
 from merestone.identity.digest import Layout, digest_batch
 from merestone.inspect import extract
@@ -142,7 +142,7 @@ class _Rows:
 
 def _add(total: Sum, batch: Any, layout: Layout, contract: Contract, step: Step) -> None:
     canonical, _ = keys.key_bytes(batch, step.key)
-    total.add(halves(kernel.blake2b16(canonical)), halves(digest_batch(batch, layout, contract.geometry_name)))
+    total.add(halves(hashing.blake2b16(canonical)), halves(digest_batch(batch, layout, contract.geometry_name)))
 
 
 def _contract(end: End) -> Contract:

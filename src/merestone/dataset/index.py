@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar import hashing
 from merestone.dataset.known import INDEX_SCHEMA, Known, find, halves, sort_by_hash
 from merestone.dataset.manifest import IndexRef, ObjectRef
 from merestone.dataset.partition import Partitions
 from merestone.dataset.rows import HINT, open_object
 from merestone.errors import CorruptError
-from merestone.geometry import kernel
 from merestone.storage.port import Store
 
 
@@ -69,7 +69,7 @@ def _load(store: Store, ref: ObjectRef, base: int, partitions: Partitions) -> tu
     at = 0
     for batch in _read(store, ref, columns, prove=True):
         end = at + batch.num_rows
-        known.hash[at:end] = halves(kernel.blake2b16(batch.column("key")))
+        known.hash[at:end] = halves(hashing.blake2b16(batch.column("key")))
         known.source[at:end] = halves(batch.column("source_digest"))
         known.partition[at:end] = _codes(batch.column("partition"), partitions)
         if is_log:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from merestone.geometry import kernel
+from merestone.columnar import hashing
 
 Halves = npt.NDArray[np.uint64]  # (n, 2): the two halves of 16 bytes, big-endian, so that their order is the order of the bytes
 
@@ -138,7 +138,7 @@ class Sum:
         )
         offsets = pa.py_buffer(np.arange(len(joined) + 1, dtype=np.int64) * 32)
         rows = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(joined), [None, offsets, pa.py_buffer(np.ascontiguousarray(joined))])
-        mixed = halves(kernel.blake2b16(rows))
+        mixed = halves(hashing.blake2b16(rows))
         # Sums of 32-bit limbs stay exact in uint64 for 2**32 rows.
         limbs = [
             int((part >> np.uint64(shift) & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from merestone.columnar import hashing
 from merestone.dataset.current import POINTER, chain, current, manifest_name, manifest_numbers
 from merestone.dataset.index import load_table
 from merestone.dataset.known import Sum, halves
@@ -21,7 +22,6 @@ from merestone.dataset.log import objects
 from merestone.dataset.manifest import DataFile, Manifest, ObjectRef
 from merestone.dataset.rows import checksum
 from merestone.errors import CorruptError, UsageError
-from merestone.geometry import kernel
 from merestone.storage.port import Store
 
 
@@ -218,6 +218,6 @@ def _index(store: Store, manifest: Manifest) -> Iterator[Damage]:
                 versions,
             )
     digest = Sum()
-    digest.add(halves(kernel.blake2b16(table.column("key").combine_chunks())), halves(table.column("digest")))
+    digest.add(halves(hashing.blake2b16(table.column("key").combine_chunks())), halves(table.column("digest")))
     if str(digest) != manifest.set_digest:
         yield Damage(name, "the set digest is not that of the index", manifest.set_digest, str(digest), versions)

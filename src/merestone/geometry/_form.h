@@ -21,11 +21,6 @@ typedef struct {
 } Scale;
 
 typedef struct {
-    const uint8_t *at;
-    size_t size;
-} Span;
-
-typedef struct {
     Scale xy, z, m;
     int keep_z, keep_m;
     int either_way;      /* the direction of lines means nothing */

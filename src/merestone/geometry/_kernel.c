@@ -1,117 +1,19 @@
-/* The compiled kernel: columns of WKB and of attributes in, columns out. No Python object per row, and the GIL is released.
+/* The compiled kernel: columns of WKB in, columns out. No Python object per row, and the GIL is released.
  *
  * Called through compiled.py only, which hands over Arrow buffers. fallback.py answers the same calls with NumPy; tests hold the two
  * equal to each other and to a slow reference. The parts: _wkb.h reads, _form.h gives the canonical form, _move.h compares two
- * geometries, _valid.h sees which are valid, _blake2b.h hashes; this file turns rows into calls and holds the attribute section of the digest.
+ * geometries, _valid.h sees which are valid; ../columnar/_columns.h holds Arrow columns and the attribute section of the digest,
+ * ../columnar/_blake2b.h hashes; this file turns rows into calls.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "_blake2b.h"
+#include "../columnar/_columns.h"
 #include "_form.h"
 #include "_move.h"
 #include "_valid.h"
 
-/* ---- columns ---- */
-
-enum { SIGNED, UNSIGNED, FLOAT, BOOLEAN, FIXED, VARIABLE, LIST, CODED };
-
-/* A column of n rows as Arrow lays it out: a null validity buffer means that every row is there. */
-typedef struct {
-    int kind, tag;
-    Py_buffer name, validity, offsets, data, extra;
-    Py_ssize_t first, width;  /* rows to skip in the buffers; bytes of a value, or of an offset */
-    uint8_t *intro;           /* length and bytes of the name, as each field begins */
-    size_t intro_size;
-} Column;
-
-static void column_release(Column *column)
-{
-    Py_buffer *buffers[] = {&column->name, &column->validity, &column->offsets, &column->data, &column->extra};
-    for (size_t i = 0; i < 5; i++)
-        if (buffers[i]->obj)
-            PyBuffer_Release(buffers[i]);
-    free(column->intro);
-}
-
-static int holds(const Py_buffer *buffer, Py_ssize_t bytes)
-{
-    return bytes <= 0 || (buffer->buf && buffer->len >= bytes);
-}
-
-/* Parse (kind, tag, name, validity, offsets, data, extra, first, width) and check that the buffers hold n rows. */
-static int column_take(PyObject *given, Py_ssize_t n, Column *column)
-{
-    int fits;
-    Py_ssize_t end;
-    memset(column, 0, sizeof *column);
-    if (!PyArg_ParseTuple(given, "iiy*z*z*z*z*nn", &column->kind, &column->tag, &column->name, &column->validity, &column->offsets,
-                          &column->data, &column->extra, &column->first, &column->width))
-        return 0;
-    end = column->first + n;
-    fits = n >= 0 && column->first >= 0 && column->width >= 0 && (!column->validity.buf || holds(&column->validity, (end + 7) / 8));
-    if (n > 0) {
-        switch (column->kind) {
-        case BOOLEAN: fits = fits && holds(&column->data, (end + 7) / 8); break;
-        case VARIABLE: case LIST:
-            fits = fits && (column->width == 4 || column->width == 8) && holds(&column->offsets, (end + 1) * column->width);
-            break;
-        case FLOAT: fits = fits && (column->width == 4 || column->width == 8) && holds(&column->data, end * column->width); break;
-        case SIGNED: case UNSIGNED:
-            fits = fits && (column->width == 1 || column->width == 2 || column->width == 4 || column->width == 8)
-                   && holds(&column->data, end * column->width);
-            break;
-        case FIXED: fits = fits && holds(&column->data, end * column->width); break;
-        case CODED: fits = fits && (column->width == 4 || column->width == 8) && holds(&column->extra, end * 4); break;
-        default: fits = 0;
-        }
-    }
-    if (!fits) {
-        PyErr_SetString(PyExc_ValueError, "a column's buffers do not hold its rows");
-        return 0;
-    }
-    column->intro_size = 4 + (size_t)column->name.len;
-    if (!(column->intro = malloc(column->intro_size))) {
-        PyErr_NoMemory();
-        return 0;
-    }
-    uint32_t length = (uint32_t)column->name.len;
-    memcpy(column->intro, &length, 4);
-    memcpy(column->intro + 4, column->name.buf, (size_t)column->name.len);
-    return 1;
-}
-
-static inline int is_present(const Column *column, Py_ssize_t row)
-{
-    const uint8_t *bits = column->validity.buf;
-    row += column->first;
-    return !bits || bits[row >> 3] >> (row & 7) & 1;
-}
-
-static inline int64_t offset_at(const Py_buffer *offsets, Py_ssize_t width, Py_ssize_t index)
-{
-    int32_t narrow;
-    int64_t wide;
-    if (width == 8) {
-        memcpy(&wide, (const uint8_t *)offsets->buf + index * 8, 8);
-        return wide;
-    }
-    memcpy(&narrow, (const uint8_t *)offsets->buf + index * 4, 4);
-    return narrow;
-}
-
-/* The bytes of a variable-length value. Offsets that leave the data give nothing rather than a read beyond it. */
-static inline Span value_at(const Column *column, Py_ssize_t row)
-{
-    int64_t start = offset_at(&column->offsets, column->width, column->first + row);
-    int64_t end = offset_at(&column->offsets, column->width, column->first + row + 1);
-    Span span = {(const uint8_t *)"", 0};
-    if (start >= 0 && end > start && end <= column->data.len) {
-        span.at = (const uint8_t *)column->data.buf + start;
-        span.size = (size_t)(end - start);
-    }
-    return span;
-}
+/* ---- what each call is given ---- */
 
 /* The bytes of the first n values of a column of variable length; 0 where its offsets make no sense. */
 static size_t bytes_of(const Column *column, Py_ssize_t n)
@@ -119,147 +21,6 @@ static size_t bytes_of(const Column *column, Py_ssize_t n)
     int64_t start = n ? offset_at(&column->offsets, column->width, column->first) : 0;
     int64_t end = n ? offset_at(&column->offsets, column->width, column->first + n) : 0;
     return start >= 0 && end > start && end <= column->data.len ? (size_t)(end - start) : 0;
-}
-
-/* ---- attribute values ---- */
-
-static int put_value(Arena *out, uint8_t tag, const void *value, size_t size)
-{
-    uint8_t *to;
-    uint32_t length = (uint32_t)size;
-    if (!reserve(out, 5 + size))
-        return 0;
-    to = out->data + out->size;
-    to[0] = tag;
-    memcpy(to + 1, &length, 4);
-    if (size)
-        memcpy(to + 5, value, size);
-    out->size += 5 + size;
-    return 1;
-}
-
-static int64_t integer_at(const Column *column, Py_ssize_t row)
-{
-    const uint8_t *at = (const uint8_t *)column->data.buf + (column->first + row) * column->width;
-    int8_t b; int16_t h; int32_t w; int64_t q;
-    int is_signed = column->kind == SIGNED;
-    switch (column->width) {
-    case 1: memcpy(&b, at, 1); return is_signed ? b : (int64_t)(uint8_t)b;
-    case 2: memcpy(&h, at, 2); return is_signed ? h : (int64_t)(uint16_t)h;
-    case 4: memcpy(&w, at, 4); return is_signed ? w : (int64_t)(uint32_t)w;
-    default: memcpy(&q, at, 8); return q;
-    }
-}
-
-static double float_at(const Column *column, Py_ssize_t row)
-{
-    const uint8_t *at = (const uint8_t *)column->data.buf + (column->first + row) * column->width;
-    float narrow;
-    double wide;
-    if (column->width == 8) {
-        memcpy(&wide, at, 8);
-        return wide;
-    }
-    memcpy(&narrow, at, 4);
-    return narrow;
-}
-
-/* NaN is no value. */
-static int has_value(const Column *column, Py_ssize_t row)
-{
-    return is_present(column, row) && !(column->kind == FLOAT && isnan(float_at(column, row)));
-}
-
-/* Append tag, length, value. The value must be there. 0 without memory. */
-static int put_field_value(Arena *out, const Column *column, Py_ssize_t row)
-{
-    uint8_t tag = (uint8_t)column->tag;
-    switch (column->kind) {
-    case SIGNED: case UNSIGNED: {
-        int64_t value[2] = {integer_at(column, row), 0};  /* beyond int64: 16 bytes */
-        return put_value(out, tag, value, column->kind == UNSIGNED && value[0] < 0 ? 16 : 8);
-    }
-    case FLOAT: {
-        double value = float_at(column, row);
-        if (fabs(value) < 9007199254740992.0 && value == rint(value)) {
-            int64_t whole = (int64_t)value;
-            return put_value(out, 'i', &whole, 8);
-        }
-        return put_value(out, tag, &value, 8);
-    }
-    case BOOLEAN: {
-        Py_ssize_t at = column->first + row;
-        uint8_t value = ((const uint8_t *)column->data.buf)[at >> 3] >> (at & 7) & 1;
-        return put_value(out, tag, &value, 1);
-    }
-    case FIXED: {  /* extra: bytes in front of each value, such as a decimal's scale */
-        uint32_t length = (uint32_t)(column->extra.len + column->width);
-        return put_byte(out, tag) && put_count(out, length) && put(out, column->extra.buf, (size_t)column->extra.len)
-               && put(out, (const uint8_t *)column->data.buf + (column->first + row) * column->width, (size_t)column->width);
-    }
-    case VARIABLE: {
-        Span value = value_at(column, row);
-        return put_value(out, tag, value.at, value.size);
-    }
-    default: {  /* LIST: count, then the elements, which stand encoded one after the other; extra: where each begins */
-        int64_t start = offset_at(&column->offsets, column->width, column->first + row);
-        int64_t end = offset_at(&column->offsets, column->width, column->first + row + 1);
-        int64_t from = 0, to = 0;
-        if (start >= 0 && end > start && (end + 1) * 8 <= column->extra.len) {
-            from = offset_at(&column->extra, 8, (Py_ssize_t)start);
-            to = offset_at(&column->extra, 8, (Py_ssize_t)end);
-        }
-        if (from < 0 || to < from || to > column->data.len)
-            from = to = end = start = 0;
-        return put_byte(out, tag) && put_count(out, (uint32_t)(4 + to - from)) && put_count(out, (uint32_t)(end - start))
-               && put(out, (const uint8_t *)column->data.buf + from, (size_t)(to - from));
-    }
-    }
-}
-
-/* The attribute section: count of the fields that have a value, then those in the columns' order (by name, as the caller sorted). */
-static int put_attributes(Arena *out, const Column *columns, Py_ssize_t columns_n, Py_ssize_t row)
-{
-    size_t begin = out->size;
-    uint32_t count = 0;
-    if (!put_count(out, 0))
-        return 0;
-    for (Py_ssize_t i = 0; i < columns_n; i++) {
-        if (!has_value(&columns[i], row))
-            continue;
-        if (!put(out, columns[i].intro, columns[i].intro_size) || !put_field_value(out, &columns[i], row))
-            return 0;
-        count++;
-    }
-    memcpy(out->data + begin, &count, 4);
-    return 1;
-}
-
-/* ---- calls: what each is given ---- */
-
-static int columns_take(PyObject *given, Py_ssize_t n, Column **columns, Py_ssize_t *columns_n)
-{
-    Py_ssize_t count = PyTuple_Size(given), i;
-    *columns = NULL;
-    *columns_n = 0;
-    if (count < 0 || !(*columns = calloc((size_t)count + 1, sizeof **columns))) {
-        if (count >= 0)
-            PyErr_NoMemory();
-        return 0;
-    }
-    for (i = 0; i < count; i++) {
-        *columns_n = i + 1;
-        if (!column_take(PyTuple_GetItem(given, i), n, &(*columns)[i]))
-            return 0;
-    }
-    return 1;
-}
-
-static void columns_release(Column *columns, Py_ssize_t columns_n)
-{
-    for (Py_ssize_t i = 0; i < columns_n; i++)
-        column_release(&columns[i]);
-    free(columns);
 }
 
 static int wkb_take(PyObject *given, Py_ssize_t n, Column *wkb)
@@ -286,53 +47,11 @@ static int form_take(PyObject *given, Form *form)
     return 1;
 }
 
-/* A writable array of at least `bytes`. */
-static int writable(PyObject *given, Py_ssize_t bytes, Py_buffer *buffer)
-{
-    if (PyObject_GetBuffer(given, buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) < 0)
-        return 0;
-    if (buffer->len < bytes) {
-        PyErr_SetString(PyExc_ValueError, "an output array is too small");
-        return 0;
-    }
-    return 1;
-}
-
-static void release(Py_buffer *buffer)
-{
-    if (buffer->obj)
-        PyBuffer_Release(buffer);
-}
-
 static PyObject *finish_bytes(int rc, Arena *out)
 {
     PyObject *result = rc == NO_MEMORY ? PyErr_NoMemory() : PyBytes_FromStringAndSize((const char *)out->data, (Py_ssize_t)out->size);
     free(out->data);
     return result;
-}
-
-static void capsule_free(PyObject *capsule)
-{
-    free(PyCapsule_GetPointer(capsule, NULL));
-}
-
-/* What grew in an arena, handed over as it lies: (address, size, owner). */
-static PyObject *finish_owned(int rc, Arena *out)
-{
-    size_t size = out->size;
-    uint8_t *data = rc == NO_MEMORY ? NULL : realloc(out->data, size ? size : 1);
-    PyObject *owner = data ? PyCapsule_New(data, NULL, capsule_free) : PyErr_NoMemory();
-    if (!owner)
-        free(data ? data : out->data);
-    memset(out, 0, sizeof *out);
-    return owner ? Py_BuildValue("NnN", PyLong_FromVoidPtr(data), (Py_ssize_t)size, owner) : NULL;
-}
-
-static PyObject *finish_none(int rc)
-{
-    if (rc == NO_MEMORY)
-        return PyErr_NoMemory();
-    Py_RETURN_NONE;
 }
 
 /* ---- scan ---- */
@@ -751,73 +470,6 @@ done:
     return result;
 }
 
-typedef int (*Take)(PyObject *given, Py_ssize_t n, Column **columns, Py_ssize_t *columns_n);
-typedef int (*Put)(Arena *out, const Column *columns, Py_ssize_t columns_n, Py_ssize_t row);
-
-/* The bytes of all rows, one after the other: `take` reads the columns of args (columns, n, offsets), `put_row` appends those of one row. */
-static PyObject *bytes_of_rows(PyObject *args, Take take, Put put_row)
-{
-    PyObject *given, *target, *result = NULL;
-    Py_ssize_t n, columns_n = 0;
-    Column *columns = NULL;
-    Arena arena = {0};
-    Py_buffer out = {0};
-    if (!PyArg_ParseTuple(args, "O!nO", &PyTuple_Type, &given, &n, &target))
-        return NULL;
-    if (!take(given, n, &columns, &columns_n) || !writable(target, (n + 1) * 8, &out))
-        goto done;
-    int64_t *offsets = out.buf;
-    int rc = 1;
-    Py_BEGIN_ALLOW_THREADS
-    offsets[0] = 0;
-    for (Py_ssize_t row = 0; row < n && rc == 1; row++) {
-        rc = put_row(&arena, columns, columns_n, row) ? 1 : NO_MEMORY;
-        offsets[row + 1] = (int64_t)arena.size;
-    }
-    Py_END_ALLOW_THREADS
-    result = finish_owned(rc, &arena);
-done:
-    columns_release(columns, columns_n);
-    release(&out);
-    return result;
-}
-
-/* attributes(columns, n, offsets) -> (address, size, owner): the attribute section of each row; also the value of a struct. */
-static PyObject *kernel_attributes(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    return bytes_of_rows(args, columns_take, put_attributes);
-}
-
-/* elements(column, n, offsets) -> (address, size, owner): each value as a list holds it: tag, length, value, or one zero byte for null. */
-static PyObject *kernel_elements(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    PyObject *given, *target, *result = NULL;
-    Py_ssize_t n;
-    Column column = {0};
-    Arena arena = {0};
-    Py_buffer out = {0};
-    if (!PyArg_ParseTuple(args, "OnO", &given, &n, &target))
-        return NULL;
-    if (!column_take(given, n, &column) || !writable(target, (n + 1) * 8, &out))
-        goto done;
-    int64_t *offsets = out.buf;
-    int rc = 1;
-    Py_BEGIN_ALLOW_THREADS
-    offsets[0] = 0;
-    for (Py_ssize_t row = 0; row < n && rc == 1; row++) {
-        rc = (has_value(&column, row) ? put_field_value(&arena, &column, row) : put_byte(&arena, 0)) ? 1 : NO_MEMORY;
-        offsets[row + 1] = (int64_t)arena.size;
-    }
-    Py_END_ALLOW_THREADS
-    result = finish_owned(rc, &arena);
-done:
-    column_release(&column);
-    release(&out);
-    return result;
-}
-
-#define TOGETHER 64  /* payloads that are laid side by side before they are hashed */
-
 /* Geometry section and attribute section of one row. */
 static int put_payload(Form *form, const Column *wkb, const Column *columns, Py_ssize_t columns_n, Py_ssize_t row)
 {
@@ -880,165 +532,6 @@ done:
     form_free(&form);
     columns_release(columns, columns_n);
     column_release(&wkb);
-    release(&out);
-    return result;
-}
-
-/* ---- texts joined row by row ---- */
-
-/* How a piece of a row is written (the column's tag): its name for every row, its bytes, or name ":" length ":" text "," and nothing where
- * there is no value. The text of an integer is decimal, that of fixed bytes hexadecimal. */
-enum { CONSTANT = 'c', PLAIN = 'p', ENTRY = 'e' };
-#define MOST_HEX 32  /* bytes of a fixed value that can be an entry */
-
-static size_t put_decimal(uint8_t text[20], int64_t value)
-{
-    uint8_t digits[20];
-    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    size_t n = 0, at = 0;
-    do {
-        digits[n++] = (uint8_t)('0' + left % 10);
-        left /= 10;
-    } while (left);
-    if (value < 0)
-        text[at++] = '-';
-    while (n)
-        text[at++] = digits[--n];
-    return at;
-}
-
-/* The bytes of a piece in one row, where they lie or written into `room`. */
-static Span piece_text(const Column *piece, Py_ssize_t row, uint8_t room[2 * MOST_HEX])
-{
-    Span span = {room, 0};
-    switch (piece->kind) {
-    case VARIABLE:
-        return value_at(piece, row);
-    case CODED: {  /* offsets and data are those of the dictionary, extra holds a code a row */
-        Column values = *piece;
-        int32_t code;
-        memcpy(&code, (const uint8_t *)piece->extra.buf + (piece->first + row) * 4, 4);
-        values.first = 0;
-        if (code >= 0 && ((Py_ssize_t)code + 2) * piece->width <= piece->offsets.len)
-            return value_at(&values, code);
-        return span;
-    }
-    case SIGNED:
-        span.size = put_decimal(room, integer_at(piece, row));
-        return span;
-    default: {  /* FIXED */
-        const uint8_t *value = (const uint8_t *)piece->data.buf + (piece->first + row) * piece->width;
-        if (piece->tag == PLAIN)
-            return (Span){value, (size_t)piece->width};
-        for (Py_ssize_t i = 0; i < piece->width; i++) {
-            room[2 * i] = (uint8_t)"0123456789abcdef"[value[i] >> 4];
-            room[2 * i + 1] = (uint8_t)"0123456789abcdef"[value[i] & 15];
-        }
-        span.size = 2 * (size_t)piece->width;
-        return span;
-    }
-    }
-}
-
-static int put_piece(Arena *out, const Column *piece, Py_ssize_t row)
-{
-    uint8_t room[2 * MOST_HEX], length[20];
-    size_t name = (size_t)piece->name.len, digits;
-    if (piece->tag == CONSTANT)
-        return put(out, piece->name.buf, name);
-    if (!is_present(piece, row))
-        return 1;
-    Span text = piece_text(piece, row, room);
-    if (piece->tag == PLAIN)
-        return put(out, text.at, text.size);
-    digits = put_decimal(length, (int64_t)text.size);
-    if (!reserve(out, name + digits + text.size + 3))
-        return 0;
-    uint8_t *to = out->data + out->size;
-    memcpy(to, piece->name.buf, name);
-    to += name;
-    *to++ = ':';
-    memcpy(to, length, digits);
-    to += digits;
-    *to++ = ':';
-    memcpy(to, text.at, text.size);
-    to += text.size;
-    *to++ = ',';
-    out->size = (size_t)(to - out->data);
-    return 1;
-}
-
-static int put_pieces(Arena *out, const Column *pieces, Py_ssize_t pieces_n, Py_ssize_t row)
-{
-    for (Py_ssize_t i = 0; i < pieces_n; i++)
-        if (!put_piece(out, &pieces[i], row))
-            return 0;
-    return 1;
-}
-
-static int pieces_take(PyObject *given, Py_ssize_t n, Column **pieces, Py_ssize_t *pieces_n)
-{
-    if (!columns_take(given, n, pieces, pieces_n))
-        return 0;
-    for (Py_ssize_t i = 0; i < *pieces_n; i++) {
-        const Column *each = &(*pieces)[i];
-        int known = each->kind == VARIABLE || each->kind == CODED || (each->kind == SIGNED && each->tag == ENTRY)
-                    || (each->kind == FIXED && (each->tag == PLAIN || each->width <= MOST_HEX));
-        if (each->tag != CONSTANT && !(known && (each->tag == PLAIN || each->tag == ENTRY))) {
-            PyErr_SetString(PyExc_TypeError, "a piece is bytes, a text, an integer or of a fixed width");
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* joined(pieces, n, offsets) -> (address, size, owner): the pieces of each row, one after the other. */
-static PyObject *kernel_joined(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    return bytes_of_rows(args, pieces_take, put_pieces);
-}
-
-/* hashed(pieces, n, out, size): the BLAKE2b hash of each row's joined pieces in `size` bytes, 16 or 32. */
-static PyObject *kernel_hashed(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    PyObject *given, *target, *result = NULL;
-    Py_ssize_t n, size, pieces_n = 0;
-    Column *pieces = NULL;
-    Arena arena = {0};
-    Py_buffer out = {0};
-    if (!PyArg_ParseTuple(args, "O!nOn", &PyTuple_Type, &given, &n, &target, &size))
-        return NULL;
-    if (size != B2_OUT && size != 2 * B2_OUT) {
-        PyErr_SetString(PyExc_ValueError, "a digest has 16 or 32 bytes");
-        return NULL;
-    }
-    if (!pieces_take(given, n, &pieces, &pieces_n) || !writable(target, n * size, &out))
-        goto done;
-    int rc = 1;
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t row = 0; row < n && rc == 1; row += TOGETHER) {
-        Py_ssize_t rows = n - row < TOGETHER ? n - row : TOGETHER;
-        size_t ends[TOGETHER];
-        Message messages[TOGETHER];
-        arena.size = 0;
-        for (Py_ssize_t i = 0; i < rows && rc == 1; i++) {
-            rc = put_pieces(&arena, pieces, pieces_n, row + i) ? 1 : NO_MEMORY;
-            ends[i] = arena.size;
-        }
-        if (rc != 1)
-            break;
-        for (Py_ssize_t i = 0; i < rows; i++) {
-            size_t start = i ? ends[i - 1] : 0;
-            messages[i].at = arena.data + start;
-            messages[i].size = ends[i] - start;
-        }
-        blake2b_each(messages, (size_t)rows, (uint8_t *)out.buf + row * size, (size_t)size);
-    }
-    Py_END_ALLOW_THREADS
-    result = finish_none(rc);
-done:
-    free(arena.data);
-    columns_release(pieces, pieces_n);
     release(&out);
     return result;
 }
@@ -1327,11 +820,7 @@ static PyMethodDef methods[] = {
     {"doubtful", kernel_doubtful, METH_VARARGS, NULL},
     {"encode", kernel_encode, METH_VARARGS, NULL},
     {"canonical", kernel_canonical, METH_VARARGS, NULL},
-    {"attributes", kernel_attributes, METH_VARARGS, NULL},
-    {"elements", kernel_elements, METH_VARARGS, NULL},
     {"digest", kernel_digest, METH_VARARGS, NULL},
-    {"joined", kernel_joined, METH_VARARGS, NULL},
-    {"hashed", kernel_hashed, METH_VARARGS, NULL},
     {"coordinates", kernel_coordinates, METH_VARARGS, NULL},
     {"with_coordinates", kernel_with_coordinates, METH_VARARGS, NULL},
     {"largest_move", kernel_largest_move, METH_VARARGS, NULL},
@@ -1343,7 +832,7 @@ static PyMethodDef methods[] = {
 /* Counts up when a call changes, so that compiled.py knows an extension that was built from other sources than its own. */
 static int name_calls(PyObject *module)
 {
-    return PyModule_AddIntConstant(module, "CALLS", 3);
+    return PyModule_AddIntConstant(module, "CALLS", 4);
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, name_calls}, {0, NULL}};

@@ -6,13 +6,8 @@
 #define MERESTONE_WKB_H
 
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the compiled kernel is for little-endian machines; others use the NumPy path"
-#endif
+#include "../columnar/_bytes.h"
 
 enum { POINT = 1, LINE, POLYGON, MULTIPOINT, MULTILINE, MULTIPOLYGON, COLLECTION,
        CIRCULAR, COMPOUND, CURVEPOLYGON, MULTICURVE, MULTISURFACE, POLYHEDRAL = 15, TIN, TRIANGLE };
@@ -20,7 +15,7 @@ enum { POINT = 1, LINE, POLYGON, MULTIPOINT, MULTILINE, MULTIPOLYGON, COLLECTION
 #define MAX_DEPTH 32  /* of nested collections; deeper bytes are unreadable */
 
 /* What a step says: 1 something was there, 0 nothing (empty), below 0 it has to stop. */
-enum { UNREADABLE = -1, NO_MEMORY = -2 };
+enum { UNREADABLE = -1 };  /* and NO_MEMORY */
 
 typedef struct {
     const uint8_t *at, *end;
@@ -186,47 +181,6 @@ static int walk_body(Bytes *in, Visitor *visitor, const Head *head, int depth)
 static int walk(Bytes *in, Visitor *visitor, Head *head)
 {
     return take_head(in, head) ? walk_body(in, visitor, head, 0) : UNREADABLE;
-}
-
-/* Bytes that grow. */
-typedef struct {
-    uint8_t *data;
-    size_t size, room;
-} Arena;
-
-static int reserve(Arena *arena, size_t more)
-{
-    if (more > arena->room - arena->size) {
-        size_t room = arena->room ? arena->room : 4096;
-        uint8_t *data;
-        while (room - arena->size < more)
-            room *= 2;
-        if (!(data = realloc(arena->data, room)))
-            return 0;
-        arena->data = data;
-        arena->room = room;
-    }
-    return 1;
-}
-
-static inline int put(Arena *arena, const void *from, size_t size)
-{
-    if (!reserve(arena, size))
-        return 0;
-    if (size)
-        memcpy(arena->data + arena->size, from, size);
-    arena->size += size;
-    return 1;
-}
-
-static inline int put_byte(Arena *arena, uint8_t value)
-{
-    return put(arena, &value, 1);
-}
-
-static inline int put_count(Arena *arena, uint32_t value)
-{
-    return put(arena, &value, 4);
 }
 
 #endif

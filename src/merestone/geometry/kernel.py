@@ -1,12 +1,13 @@
 """The questions that are asked of whole WKB columns, answered by the compiled kernel or, where that is missing, by NumPy.
 
-Both answer alike, byte for byte; `NAME` says which one is at work, `use` chooses. All functions take pyarrow arrays (binary,
+Both answer alike, byte for byte; `NAME` says which one is at work. All functions take pyarrow arrays (binary,
 large_binary; chunked or sliced; nulls allowed), work without a Python object per row, and hold for any bytes: what is no WKB is
 reported as such and never read beyond its end.
 
 WKB: ISO 19125-1 and OGC 06-103r4 with the codes of ISO (1001, 2001, 3001) and EWKB, either byte order, members in their own order.
 
-Not here: the two implementations (`compiled`, `fallback`), their values (`form`), keys and attributes (`identity`).
+Not here: the two implementations (`compiled`, `fallback`), their values (`form`), bytes and hashes of attributes (`columnar`),
+keys and digests (`identity`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.arrays import one_binary
+from merestone.columnar.form import Column
 from merestone.geometry import fallback
 from merestone.geometry.form import (
     BAD_ORDINATE,
@@ -36,10 +38,7 @@ from merestone.geometry.form import (
     UNCLOSED_RING,
     UNREADABLE,
     WRONG_TYPE,
-    Column,
-    Entry,
     Grid,
-    Piece,
     Scan,
     Shape,
 )
@@ -60,81 +59,39 @@ __all__ = [
     "UNCLOSED_RING",
     "UNREADABLE",
     "WRONG_TYPE",
-    "Column",
-    "Entry",
     "Grid",
-    "Piece",
     "Scan",
     "Shape",
-    "attributes",
-    "available",
-    "blake2b16",
     "canonical",
     "coordinates",
     "decimals",
     "digest",
-    "elements",
     "encode",
-    "hashed",
     "hilbert",
     "is_reversed",
-    "joined",
     "largest_move",
     "measures",
     "scan",
-    "use",
     "valid",
     "with_coordinates",
     "within",
 ]
 
+at_work: Any
+NAME: Literal["compiled", "numpy"]
 try:
-    from merestone.geometry import compiled
+    from merestone.geometry import compiled as at_work
 except ImportError:  # no C compiler when this was installed
-    _implementations: dict[str, Any] = {"numpy": fallback}
+    at_work, NAME = fallback, "numpy"
 else:
-    _implementations = {"compiled": compiled, "numpy": fallback}
+    NAME = "compiled"
 
-NAME: Literal["compiled", "numpy"] = "compiled" if "compiled" in _implementations else "numpy"
 _AS_IS = Shape()
-
-
-def use(name: Literal["compiled", "numpy"]) -> None:
-    """Answer with this implementation from now on, in the whole process.
-
-    Raises:
-        ValueError: "compiled" is asked for and was not built.
-    """
-    global NAME  # noqa: PLW0603 - one switch for the process, as NAME is documented
-    if name not in _implementations:
-        raise ValueError(f"the kernel {name!r} is not here; there is {', '.join(_implementations)}")
-    NAME = name
-
-
-def available() -> tuple[str, ...]:
-    """The names that `use` takes on this machine."""
-    return tuple(_implementations)
-
-
-def _one(wkb: Any) -> Any:
-    """A single array of binary or large_binary."""
-    if isinstance(wkb, pa.ChunkedArray):
-        wkb = wkb.combine_chunks() if wkb.num_chunks != 1 else wkb.chunk(0)
-    if isinstance(wkb, pa.ChunkedArray):  # more than one array can hold
-        wkb = wkb.cast(pa.large_binary()).combine_chunks()
-    if isinstance(wkb, pa.ExtensionArray):
-        wkb = wkb.storage
-    kind = wkb.type
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return wkb
-    if pa.types.is_null(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
-        return wkb.cast(pa.binary())
-    raise TypeError(f"geometry is a column of WKB in binary, not {kind}")
 
 
 def scan(wkb: Any) -> Scan:
     """What lies in each row: type, dimensions, emptiness, counts, bounds and what is wrong with the bytes."""
-    return _implementation().scan(_one(wkb))  # type: ignore[no-any-return]  # one of two modules, chosen at run time
+    return at_work.scan(one_binary(wkb))  # type: ignore[no-any-return]  # one of two modules
 
 
 def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None = None) -> npt.NDArray[np.int64]:
@@ -144,7 +101,7 @@ def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None = None) 
     that need more than 15. The last vertex of a ring repeats its first and is not counted. With `bounds` (xmin, ymin, xmax, ymax) only
     vertices within count. Unreadable rows count nothing.
     """
-    return _implementation().decimals(_one(wkb), bounds)  # type: ignore[no-any-return]  # one of two modules
+    return at_work.decimals(one_binary(wkb), bounds)  # type: ignore[no-any-return]  # one of two modules
 
 
 def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -152,7 +109,7 @@ def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]
 
     The length of an area is that of its rings. NaN for null, for what cannot be built (unreadable, an open ring) and for curves and surfaces.
     """
-    return _implementation().measures(_one(wkb))  # type: ignore[no-any-return]  # one of two modules
+    return at_work.measures(one_binary(wkb))  # type: ignore[no-any-return]  # one of two modules
 
 
 def valid(wkb: Any) -> npt.NDArray[np.bool_]:
@@ -160,17 +117,17 @@ def valid(wkb: Any) -> npt.NDArray[np.bool_]:
 
     False for null, for what cannot be built and for curves and surfaces.
     """
-    return _implementation().valid(_one(wkb))  # type: ignore[no-any-return]  # one of two modules, chosen at run time
+    return at_work.valid(one_binary(wkb))  # type: ignore[no-any-return]  # one of two modules
 
 
 def shapes(wkb: Any) -> npt.NDArray[np.object_]:
     """Each row as a shapely geometry; None for a null and for what GEOS cannot build, curves among them."""
-    return fallback.built(_one(wkb))
+    return fallback.built(one_binary(wkb))
 
 
 def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:
     """The bytes G of fingerprint layout 1 for each row (binary; null stays null; unreadable is 0x02 and the bytes as they are)."""
-    return _implementation().encode(_one(wkb), grid, shape)
+    return at_work.encode(one_binary(wkb), grid, shape)
 
 
 def canonical(wkb: Any, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.uint8]]:
@@ -181,7 +138,7 @@ def canonical(wkb: Any, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.u
     single or multi as `shape` says. A ring or line that has collapsed is padded with its first vertex to what readers accept.
     Unreadable values, curves and surfaces come back as they were.
     """
-    return _implementation().canonical(_one(wkb), grid, shape)  # type: ignore[no-any-return]  # one of two modules
+    return at_work.canonical(one_binary(wkb), grid, shape)  # type: ignore[no-any-return]  # one of two modules
 
 
 def digest(columns: Sequence[Column], geometry: Any | None, grid: Grid, shape: Shape, n: int) -> Any:
@@ -189,32 +146,7 @@ def digest(columns: Sequence[Column], geometry: Any | None, grid: Grid, shape: S
 
     `columns` must be sorted by name; `geometry` is WKB on no particular grid, or None where there is no geometry column.
     """
-    return _implementation().digest(columns, None if geometry is None else _one(geometry), grid, shape, n)
-
-
-def attributes(columns: Sequence[Column], n: int) -> Any:
-    """The attribute section of n rows, which is also the value of a struct: binary."""
-    return _implementation().attributes(columns, n)
-
-
-def elements(column: Column) -> Any:
-    """Each value as an element of a list: tag, length and value, or a zero byte for null. Binary, without nulls."""
-    return _implementation().elements(column)
-
-
-def blake2b16(values: Any) -> Any:
-    """BLAKE2b with 16 bytes of each binary value: fixed_size_binary(16), null for null (RFC 7693)."""
-    return _implementation().blake2b16(_one(values))
-
-
-def joined(pieces: Sequence[Piece], n: int) -> Any:
-    """The pieces of each of n rows, one after the other: binary, never null."""
-    return _implementation().joined(_pieces(pieces), n)
-
-
-def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
-    """BLAKE2b with `size` bytes (16 or 32) of what `joined` gives: uint8 of shape (n, size), without laying it out first (RFC 7693)."""
-    return _implementation().hashed(_pieces(pieces), n, size)  # type: ignore[no-any-return]  # one of two modules
+    return at_work.digest(columns, None if geometry is None else one_binary(geometry), grid, shape, n)
 
 
 def coordinates(wkb: Any) -> npt.NDArray[np.float64]:
@@ -222,7 +154,7 @@ def coordinates(wkb: Any) -> npt.NDArray[np.float64]:
 
     Null, empty and unreadable rows have none.
     """
-    return _implementation().coordinates(_one(wkb))  # type: ignore[no-any-return]  # one of two modules
+    return at_work.coordinates(one_binary(wkb))  # type: ignore[no-any-return]  # one of two modules
 
 
 def with_coordinates(wkb: Any, xy: npt.NDArray[np.float64]) -> Any:
@@ -231,11 +163,11 @@ def with_coordinates(wkb: Any, xy: npt.NDArray[np.float64]) -> Any:
     Raises:
         ValueError: `xy` has not one row for each that `coordinates` gives.
     """
-    single = _one(wkb)
+    single = one_binary(wkb)
     expected = len(coordinates(single))
     if xy.shape != (expected, 2):
         raise ValueError(f"{expected} positions are needed, {xy.shape} are given")
-    return _implementation().with_coordinates(single, xy)
+    return at_work.with_coordinates(single, xy)
 
 
 def largest_move(before: Any, after: Any) -> npt.NDArray[np.float64]:
@@ -246,7 +178,7 @@ def largest_move(before: Any, after: Any) -> npt.NDArray[np.float64]:
     For rings beyond 4,000 vertices not every rotation is tried: the value is then an upper bound.
     """
     one, other = _pair(before, after)
-    return _implementation().largest_move(one, other)  # type: ignore[no-any-return]  # one of two modules
+    return at_work.largest_move(one, other)  # type: ignore[no-any-return]  # one of two modules
 
 
 def within(
@@ -267,7 +199,7 @@ def within(
     """
     one, other = _pair(delivered, published)
     limits = (tolerance, tolerance if z_tolerance is None else z_tolerance, tolerance if m_tolerance is None else m_tolerance)
-    return _implementation().within(one, other, limits, shape)  # type: ignore[no-any-return]  # one of two modules
+    return at_work.within(one, other, limits, shape)  # type: ignore[no-any-return]  # one of two modules
 
 
 def is_reversed(before: Any, after: Any) -> npt.NDArray[np.bool_]:
@@ -291,38 +223,11 @@ def hilbert(
 
     Points outside count as on the edge; NaN gives the largest number, which sorts last.
     """
-    return _implementation().hilbert(x, y, bounds, order)  # type: ignore[no-any-return]  # one of two modules
-
-
-def _pieces(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces whose dictionaries are whole, and whose neighbours of constant bytes are one."""
-    found: list[Piece] = []
-    for each in pieces:
-        if not isinstance(each, bytes):
-            found.append(Entry(each.name, _whole(each.array)) if isinstance(each, Entry) else _whole(each))
-        elif found and isinstance(found[-1], bytes):
-            found[-1] += each
-        else:
-            found.append(each)
-    return found
-
-
-def _whole(array: Any) -> Any:
-    """A dictionary column with int32 codes, no null among its values and their offsets from the first value on; others as they are."""
-    if not pa.types.is_dictionary(array.type):
-        return array
-    values = array.dictionary
-    if values.null_count or values.offset or array.type.index_type != pa.int32() or values.type not in (pa.string(), pa.binary()):
-        return pc.cast(array, values.type)
-    return array
-
-
-def _implementation() -> Any:
-    return _implementations[NAME]
+    return at_work.hilbert(x, y, bounds, order)  # type: ignore[no-any-return]  # one of two modules
 
 
 def _pair(one: Any, other: Any) -> tuple[Any, Any]:
-    one, other = _one(one), _one(other)
+    one, other = one_binary(one), one_binary(other)
     if len(one) != len(other):
         raise ValueError(f"two columns of one length are compared, not {len(one)} and {len(other)} rows")
     return one, other

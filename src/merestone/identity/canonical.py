@@ -13,33 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar import hashing
+from merestone.columnar.arrays import plain
+from merestone.columnar.form import Column
 from merestone.contract.contract import FieldType
 from merestone.geometry import kernel
-from merestone.geometry.form import Column, Grid, Shape
+from merestone.geometry.form import Grid, Shape
 from merestone.identity.text import nfc, nfc_name
 from merestone.normalise.values import arrow_type
 
 _SCALARS = {"string", "integer", "number", "boolean", "date", "time", "timestamp", "timestamp_local", "decimal"}
 _AS_IS = Shape()
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-
-
-def plain(array: Any) -> Any:
-    """One array without chunks, dictionary, run-end encoding, views or extension type."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
-    if isinstance(array, pa.ExtensionArray):
-        return plain(array.storage)
-    kind = array.type
-    if pa.types.is_dictionary(kind):
-        return plain(array.dictionary_decode())
-    if pa.types.is_run_end_encoded(kind):
-        return plain(pc.run_end_decode(array))
-    if pa.types.is_string_view(kind):
-        return array.cast(pa.string())
-    if pa.types.is_binary_view(kind):
-        return array.cast(pa.binary())
-    return array
 
 
 def to_microseconds(array: Any) -> Any:
@@ -145,7 +130,7 @@ def _list(name: str, array: Any, kind: FieldType | None) -> Column:
     values = array.values.slice(first, last - first)
     member = kind.members[0][1] if kind is not None and kind.members else None
     inner = column_of("", values, member)
-    encoded = kernel.elements(inner if inner is not None else Column(b"", "s", values.cast(pa.string())))
+    encoded = hashing.elements(inner if inner is not None else Column(b"", "s", values.cast(pa.string())))
     starts = pa.array(np.asarray(array.offsets).astype(np.int64) - first)
     mask = array.is_null() if array.null_count else None
     framed = pa.LargeListArray.from_arrays(starts, pa.nulls(len(values)), mask=mask)
@@ -156,7 +141,7 @@ def _struct(name: str, array: Any, kind: FieldType | None) -> Column:
     kinds = dict(kind.members) if kind is not None else {}
     names = [array.type.field(place).name for place in range(array.type.num_fields)]
     inner = [column_of(each, values, kinds.get(each)) for each, values in zip(names, array.flatten(), strict=True)]
-    body = kernel.attributes(sorted_columns(inner), len(array))
+    body = hashing.attributes(sorted_columns(inner), len(array))
     valid = pc.is_valid(array)
     return Column(nfc_name(name), "r", body if array.null_count == 0 else pc.if_else(valid, body, pa.scalar(None, body.type)))
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from merestone.geometry import kernel
-from merestone.identity.canonical import plain
+from merestone.columnar import hashing
+from merestone.columnar.arrays import plain
 from merestone.identity.key import as_text, key_bytes
 from merestone.identity.text import hexadecimal
 
@@ -47,7 +47,7 @@ def _join(data: Any, columns: Sequence[str]) -> Any:
 
 
 def _hash(data: Any, columns: Sequence[str]) -> Any:
-    return hexadecimal(kernel.blake2b16(key_bytes(data, columns)[0]))
+    return hexadecimal(hashing.blake2b16(key_bytes(data, columns)[0]))
 
 
 RULES: dict[str, Callable[[Any, Sequence[str]], Any]] = {"join": _join, "hash": _hash}

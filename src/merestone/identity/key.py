@@ -26,9 +26,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar import hashing
+from merestone.columnar.arrays import plain
 from merestone.contract.contract import FieldType
-from merestone.geometry import kernel
-from merestone.identity.canonical import plain, to_microseconds
+from merestone.identity.canonical import to_microseconds
 from merestone.identity.text import hexadecimal, nfc
 
 _CONTROL = "[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]"
@@ -65,7 +66,7 @@ def key_bytes(data: Any, columns: Sequence[str], types: Sequence[FieldType | Non
 
 def key_hash(keys: Any) -> Any:
     """BLAKE2b with 16 bytes of canonical keys: fixed_size_binary(16), null for null."""
-    return kernel.blake2b16(keys)
+    return hashing.blake2b16(keys)
 
 
 def key_values(array: Any, name: str, kind: FieldType | None = None) -> Any:

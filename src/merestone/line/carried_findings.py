@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from merestone.columnar import hashing
 from merestone.dataset.known import Known, find, halves
 from merestone.gate.findings import FINDINGS_SCHEMA
-from merestone.geometry import kernel
 from merestone.line.receive import Received
 from merestone.line.run import Run
 
@@ -29,7 +29,7 @@ def carried(run: Run, known: Known, received: Received) -> Any:
         return FINDINGS_SCHEMA.empty_table()
     lines = pq.read_table(io.BytesIO(run.store.get(reference.path))).select(FINDINGS_SCHEMA.names)
     lines = lines.filter(pc.and_(pc.equal(lines.column("severity"), "warning"), pc.is_valid(lines.column("key"))))
-    slot = find(known.hash, halves(kernel.blake2b16(lines.column("key").combine_chunks())))
+    slot = find(known.hash, halves(hashing.blake2b16(lines.column("key").combine_chunks())))
     judged = np.concatenate([received.candidates.slot, received.removed])
     lines = lines.filter(pa.array((slot >= 0) & ~np.isin(slot, judged)))
     unknown = pa.array(np.zeros(lines.num_rows, np.int64))

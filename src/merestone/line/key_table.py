@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from merestone.columnar import hashing
 from merestone.dataset.columns import stored_type
 from merestone.dataset.known import Halves, halves
 from merestone.errors import UsageError
-from merestone.geometry import kernel
 from merestone.identity import key as keys
 from merestone.words import listed
 
@@ -92,4 +92,4 @@ def _side(path: str, table: Any, side: str, rule: dict[str, Any]) -> Halves:
             field="key_migration",
             hint="pair each key once; features that were split or merged are removed and added",
         )
-    return halves(kernel.blake2b16(canonical))
+    return halves(hashing.blake2b16(canonical))

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from merestone.change import classes
 from merestone.change.classes import Before
+from merestone.columnar import hashing
 from merestone.dataset.known import Halves, Known, find, halves, sort_by_hash
 from merestone.dataset.manifest import DataFile, Manifest
 from merestone.dataset.rows import read_rows
@@ -156,7 +157,7 @@ class _Carried:
             if tree is not None:  # most rows of a file lie nowhere near, and need no key
                 rows = rows.take(pa.array(meeting(tree, kernel.scan(rows.column(self._geometry)).bounds)))
             canonical, _ = keys.key_bytes(rows, self._run.terms.key_columns)
-            stays = pa.array(find(self._gone, halves(kernel.blake2b16(canonical))) < 0)
+            stays = pa.array(find(self._gone, halves(hashing.blake2b16(canonical))) < 0)
             shapes.append(_one(rows.column(self._geometry).chunks).filter(stays))
             names.append(canonical.filter(stays))
         self.keys = _one(names)
@@ -168,7 +169,7 @@ class _Carried:
         for file in self._run.files:
             if file.partition in partitions:
                 canonical, _ = keys.key_bytes(self._read(file, geometry=False), self._run.terms.key_columns)
-                gone = np.flatnonzero(find(self._gone, halves(kernel.blake2b16(canonical))) >= 0)
+                gone = np.flatnonzero(find(self._gone, halves(hashing.blake2b16(canonical))) >= 0)
                 if len(gone):
                     shapes += self._read(file, geometry=True).column(self._geometry).take(pa.array(gone)).chunks
         return _one(shapes)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from merestone.change import classes
 from merestone.change.classes import Before, Comparison, classify, compare
+from merestone.columnar import hashing
 from merestone.dataset.known import Halves, find, halves, sort_by_hash
 from merestone.dataset.manifest import DataFile
 from merestone.dataset.rows import read_rows
@@ -460,7 +461,7 @@ def _published(
         here = np.flatnonzero(partition == code)
         rows = read_rows(store, files.get(names[code], []), there_as.schema).combine_chunks()
         canonical, _ = keys.key_bytes(rows, there_as.key_columns)
-        there = halves(kernel.blake2b16(canonical))
+        there = halves(hashing.blake2b16(canonical))
         order = sort_by_hash(there)
         at = find(there[order], hashes[here])
         if (at < 0).any():

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from merestone.change.guards import Box
 from merestone.change.probe import Probe
+from merestone.columnar import hashing
 from merestone.dataset.known import Halves, Known, Sum, find, halves, sort_by_hash
 from merestone.dataset.partition import Partitions
 from merestone.engine.threads import run_units
@@ -442,7 +443,7 @@ def _look(prepared: Prepared, suspects: Suspects, first_row: int, raw: Any) -> _
         canonical,
         keys.feature_ids(batch, prepared.key_columns) if faults else None,
         null,
-        halves(kernel.blake2b16(canonical)),
+        halves(hashing.blake2b16(canonical)),
         source,
         values,
         scan,
@@ -569,7 +570,7 @@ def _key_findings(
         wanted = repeated[sort_by_hash(repeated)]
 
         def of_keys(batch: Any) -> tuple[Halves, npt.NDArray[np.bool_]]:
-            hashes = halves(kernel.blake2b16(keys.key_bytes(batch, prepared.key_columns)[0]))
+            hashes = halves(hashing.blake2b16(keys.key_bytes(batch, prepared.key_columns)[0]))
             return hashes, find(wanted, hashes) >= 0
 
         (groups,) = _equal_rows(prepared, [of_keys])
@@ -602,7 +603,7 @@ def _of_values(name: str, wanted: npt.NDArray[np.uint64], batch: Any) -> tuple[H
 
 def _text_hashes(values: Any) -> Halves:
     """(n, 2) a hash of each value as text; the first half is what is kept of a million of them."""
-    return halves(kernel.blake2b16(values.cast(pa.string()).cast(pa.binary())))
+    return halves(hashing.blake2b16(values.cast(pa.string()).cast(pa.binary())))
 
 
 _Question = Callable[[Any], tuple[Halves, npt.NDArray[np.bool_]]]

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from merestone.change.plan import Plan
+from merestone.columnar import hashing
 from merestone.dataset.known import Halves, find, halves, sort_by_hash
 from merestone.dataset.manifest import DataFile
 from merestone.dataset.rows import read_rows
 from merestone.engine.threads import run_units
 from merestone.errors import InternalError
-from merestone.geometry import kernel
 from merestone.identity import key as keys
 from merestone.line.prepared import KEY, PublishedRows
 from merestone.line.process import CODE
@@ -89,7 +89,7 @@ def _write(job: Job, name: str, arriving: Any, files: list[DataFile], gone: Halv
     schema = job.layout.row_schema
     rows = read_rows(job.store, files, job.published.schema).combine_chunks()
     canonical, _ = keys.key_bytes(rows, job.published.key_columns)
-    stays = pa.array(find(gone, halves(kernel.blake2b16(canonical))) < 0)
+    stays = pa.array(find(gone, halves(hashing.blake2b16(canonical))) < 0)
     rows, key_bytes = rows.filter(stays).select(schema.names).cast(schema), canonical.filter(stays)
     if arriving is not None:
         rows = pa.concat_tables([rows, arriving.select(schema.names).cast(schema)])

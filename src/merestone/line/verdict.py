@@ -19,12 +19,12 @@ from merestone.change import classes, guards
 from merestone.change.classes import Before
 from merestone.change.migration import Found, Side, by_content, by_table
 from merestone.change.plan import Plan, plan
+from merestone.columnar import hashing
 from merestone.dataset.index import live_keys, look_up
 from merestone.dataset.known import INDEX_SCHEMA, Halves, Known, halves
 from merestone.dataset.partition import Tree, build_tree, leaf_names, place
 from merestone.dataset.record import read_records
 from merestone.errors import InternalError
-from merestone.geometry import kernel
 from merestone.line import environment
 from merestone.line.change_log import Labels
 from merestone.line.comparison_warnings import late_findings
@@ -142,7 +142,7 @@ def _migrated(
     if terms.key_table is None and not terms.rekeyed:
         return None
     changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
-    gone = halves(kernel.blake2b16(removed.column("key").combine_chunks().cast(pa.binary())))
+    gone = halves(hashing.blake2b16(removed.column("key").combine_chunks().cast(pa.binary())))
     older = Side(
         np.concatenate([gone, candidates.hash[changed]]), np.concatenate([halves(removed.column("digest")), before.digest[changed]])
     )

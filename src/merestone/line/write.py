@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from merestone.change import classes
 from merestone.change.classes import Before
+from merestone.columnar import hashing
 from merestone.dataset.index import load_table, needs_checkpoint
 from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Sum, halves
 from merestone.dataset.manifest import DataFile, IndexRef, Manifest, ObjectRef
 from merestone.dataset.partition import tree_to_json
 from merestone.errors import InternalError
-from merestone.geometry import kernel
 from merestone.identity import key as keys
 from merestone.line import environment
 from merestone.line.change_log import PIECE, Told, pieces
@@ -149,7 +149,7 @@ def _followed(run: Run, log: Iterator[Any], total: Sum) -> Iterator[Any]:
         for side, sign in (("old_digest", -1), ("digest", 1)):
             rows = piece.filter(pc.is_valid(piece.column(side)))
             if rows.num_rows:
-                total.add(halves(kernel.blake2b16(rows.column("key").combine_chunks())), halves(rows.column(side)), sign)
+                total.add(halves(hashing.blake2b16(rows.column("key").combine_chunks())), halves(rows.column(side)), sign)
         _tell_publish(run, piece, PUBLISH_BATCH + number)
         yield piece
 

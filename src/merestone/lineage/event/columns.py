@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.geometry import kernel
+from merestone.columnar import hashing
+from merestone.columnar.form import Piece
 from merestone.lineage.event.record import SEPARATOR, check_identity
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
 
@@ -55,10 +56,10 @@ def event_ids(run_id: Any, stage: pa.Array, feature_id: pa.Array, event_type: pa
 
     `feature_id` is a pyarrow string array or dictionary column; the others are such columns too, or one text for all.
     """
-    pieces: list[kernel.Piece] = []
+    pieces: list[Piece] = []
     for given in (run_id, stage, feature_id, event_type):
         pieces += [SEPARATOR.encode(), given.encode() if isinstance(given, str) else given]
-    return kernel.hashed(pieces[1:], len(feature_id), 16)
+    return hashing.hashed(pieces[1:], len(feature_id), 16)
 
 
 def raw(digests: pa.Array, size: int) -> npt.NDArray[np.uint8]:

@@ -22,7 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.geometry import kernel
+from merestone.columnar import hashing
+from merestone.columnar.form import Entry, Piece
 from merestone.lineage.event import columns
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 
@@ -35,7 +36,7 @@ _SLICE = 65_536  # rows encoded at a time: about 25 MB of text
 
 def encode_events(table: pa.Table, *, without: Sequence[str] = ()) -> pa.Array:
     """The encoding of each event of a table in the schema's form or in compact form: pyarrow binary array."""
-    encoded: pa.Array = kernel.joined(_pieces(table, without), table.num_rows)
+    encoded: pa.Array = hashing.joined(_pieces(table, without), table.num_rows)
     return encoded
 
 
@@ -44,7 +45,7 @@ def leaves(table: pa.Table) -> npt.NDArray[np.uint8]:
     found = [np.empty((0, SIZE), np.uint8)]
     for start in range(0, table.num_rows, _SLICE):
         some = table.slice(start, _SLICE)
-        found.append(kernel.hashed([_LEAF, *_pieces(some)], some.num_rows, SIZE))
+        found.append(hashing.hashed([_LEAF, *_pieces(some)], some.num_rows, SIZE))
     return np.concatenate(found)
 
 
@@ -141,13 +142,13 @@ def _reduced(nodes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 def _up(nodes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     pairs = len(nodes) // 2
     below = pa.Array.from_buffers(pa.binary(2 * SIZE), pairs, [None, pa.py_buffer(np.ascontiguousarray(nodes))])
-    upper = kernel.hashed([_NODE, below], pairs, SIZE)
+    upper = hashing.hashed([_NODE, below], pairs, SIZE)
     return np.concatenate([upper, nodes[2 * pairs :]]) if len(nodes) % 2 else upper
 
 
-def _pieces(table: pa.Table, without: Sequence[str] = ()) -> list[kernel.Piece]:
+def _pieces(table: pa.Table, without: Sequence[str] = ()) -> list[Piece]:
     """The encoding in pieces; what is the same in every row is written once, not row by row."""
-    found: list[kernel.Piece] = []
+    found: list[Piece] = []
     for field in LINEAGE_ARROW_SCHEMA:
         if field.name in without:
             continue
@@ -156,7 +157,7 @@ def _pieces(table: pa.Table, without: Sequence[str] = ()) -> list[kernel.Piece]:
             text = column.dictionary[0].as_py().encode()
             found.append(b"%b:%d:%b," % (field.name.encode(), len(text), text))
         elif column.null_count < len(column):
-            found.append(kernel.Entry(field.name.encode(), _writable(column)))
+            found.append(Entry(field.name.encode(), _writable(column)))
     return found
 
 

@@ -1,0 +1,13 @@
+# What the C module offers to `compiled`; a column is (kind, tag, name, validity, offsets, data, extra, first row, width).
+
+from typing import Any, TypeAlias
+
+Given: TypeAlias = tuple[int, int, bytes, Any, Any, Any, Any, int, int]
+Owned: TypeAlias = tuple[int, int, object]  # address and size of memory that lives as long as the object
+
+CALLS: int
+
+def attributes(columns: tuple[Given, ...], n: int, offsets: Any, /) -> Owned: ...
+def elements(column: Given, n: int, offsets: Any, /) -> Owned: ...
+def joined(pieces: tuple[Given, ...], n: int, offsets: Any, /) -> Owned: ...
+def hashed(pieces: tuple[Given, ...], n: int, out: Any, size: int, /) -> None: ...

@@ -1,0 +1,78 @@
+"""Rows of columns as bytes, and their hashes: attribute sections, joined text, BLAKE2b (RFC 7693).
+
+The compiled extension answers or, where it is missing, NumPy; both alike, byte for byte, and `NAME` says which one is at work.
+All functions take pyarrow arrays (chunked or sliced; nulls allowed) and work without a Python object per row.
+
+Not here: the two implementations (`compiled`, `fallback`), their values (`form`), geometry (`geometry.kernel`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.columnar import fallback
+from merestone.columnar.arrays import one_binary
+from merestone.columnar.form import Column, Entry, Piece
+
+at_work: Any
+NAME: Literal["compiled", "numpy"]
+try:
+    from merestone.columnar import compiled as at_work
+except ImportError:  # no C compiler when this was installed
+    at_work, NAME = fallback, "numpy"
+else:
+    NAME = "compiled"
+
+
+def attributes(columns: Sequence[Column], n: int) -> Any:
+    """The attribute section of n rows, which is also the value of a struct: binary."""
+    return at_work.attributes(columns, n)
+
+
+def elements(column: Column) -> Any:
+    """Each value as an element of a list: tag, length and value, or a zero byte for null. Binary, without nulls."""
+    return at_work.elements(column)
+
+
+def blake2b16(values: Any) -> Any:
+    """BLAKE2b with 16 bytes of each binary value: fixed_size_binary(16), null for null (RFC 7693)."""
+    return at_work.blake2b16(one_binary(values))
+
+
+def joined(pieces: Sequence[Piece], n: int) -> Any:
+    """The pieces of each of n rows, one after the other: binary, never null."""
+    return at_work.joined(_pieces(pieces), n)
+
+
+def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
+    """BLAKE2b with `size` bytes (16 or 32) of what `joined` gives: uint8 of shape (n, size), without laying it out first (RFC 7693)."""
+    return at_work.hashed(_pieces(pieces), n, size)  # type: ignore[no-any-return]  # one of two modules
+
+
+def _pieces(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces whose dictionaries are whole, and whose neighbours of constant bytes are one."""
+    found: list[Piece] = []
+    for each in pieces:
+        if not isinstance(each, bytes):
+            found.append(Entry(each.name, _whole(each.array)) if isinstance(each, Entry) else _whole(each))
+        elif found and isinstance(found[-1], bytes):
+            found[-1] += each
+        else:
+            found.append(each)
+    return found
+
+
+def _whole(array: Any) -> Any:
+    """A dictionary column with int32 codes, no null among its values and their offsets from the first value on; others as they are."""
+    if not pa.types.is_dictionary(array.type):
+        return array
+    values = array.dictionary
+    if values.null_count or values.offset or array.type.index_type != pa.int32() or values.type not in (pa.string(), pa.binary()):
+        return pc.cast(array, values.type)
+    return array
