@@ -9,10 +9,10 @@ XSD_WHEELS := geonode-pycsw==3.0.0b2 ckanext-iso19115==0.2.4
 PYCSW  := geonode-pycsw==3.0.0b2 'SQLAlchemy<2' pygeofilter==0.2.1 jinja2 flask gunicorn lxml
 SOURCES := pyproject.toml setup.py $(wildcard src/merestone/columnar/*.[ch] src/merestone/geometry/*.[ch])
 
-.PHONY: help demo test lint bench soak field docs wheel clean
+.PHONY: help demo test test-lowest test-without-kernel lint bench soak field docs wheel clean
 
 help:              ## this list
-	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,17 @@ demo: $(VENV)/.run  ## the main job on real data: publish, publish again, look a
 
 test: $(VENV)/.test  ## the tests, under ten minutes
 	$(BIN)/python -m pytest -q -n auto -m 'not soak and not field'
+
+test-lowest:       ## the tests on the oldest versions that pyproject.toml allows
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check --quiet install uv
+	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct -e '.[test]'
+	$(VENV)-lowest/bin/python -m pytest -q -n auto -m 'not soak and not field'
+
+test-without-kernel: ## the tests with NumPy in the place of the compiled kernel
+	$(PYTHON) -m venv $(VENV)-numpy
+	MERESTONE_WITHOUT_KERNEL=1 $(VENV)-numpy/bin/python -m pip --disable-pip-version-check --quiet install '.[test]'
+	cd tests && ../$(VENV)-numpy/bin/python -P -m pytest -q -n auto -m 'not soak and not field'
 
 lint: $(VENV)/.dev  ## format, ruff, strict types, import layers
 	$(BIN)/ruff format --check .

@@ -1,9 +1,11 @@
 """Build the compiled extensions; everything else is in pyproject.toml.
 
 They are optional: without a C compiler the installation succeeds, and `merestone.columnar.hashing` and `merestone.geometry.kernel` take the
-NumPy path.
+NumPy path. With MERESTONE_REQUIRE_KERNEL=1 the build stops instead; wheels are built that way. With
+MERESTONE_WITHOUT_KERNEL=1 they are not built at all.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -23,11 +25,13 @@ def extension(room: str, name: str) -> Extension:
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         extra_compile_args=FLAGS,
         py_limited_api=True,
-        optional=True,
+        optional=os.environ.get("MERESTONE_REQUIRE_KERNEL") != "1",
     )
 
 
 setup(
-    ext_modules=[extension("columnar", "_hashing"), extension("geometry", "_kernel")],
+    ext_modules=[]
+    if os.environ.get("MERESTONE_WITHOUT_KERNEL") == "1"
+    else [extension("columnar", "_hashing"), extension("geometry", "_kernel")],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )
