@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+import struct
+from contextlib import closing
 from pathlib import Path
 
 import pyogrio
@@ -9,6 +12,9 @@ import pytest
 import shapely
 
 from estate import save
+from merestone.compare.sides import open_side
+from merestone.draft import init
+from merestone.source.port import UnreadableValueError
 
 CASES = Path(__file__).parent
 POINT = {"geometry_type": "point"}
@@ -51,3 +57,216 @@ def test_n01_wherever_the_nulls_stand(estate, tmp_path, where):
     night = product.publish(path)
     assert (night.status, night.result.rejected) == ("published", 0), night.said
     assert product.shapes() == {row["id"]: row["geometry"] for row in rows}
+
+
+# --- N02, N15 --------------------------------------------------------------------------------------------------------------------------
+
+
+def geopackage(path, columns, rows, *, srs_id=4326):
+    """A GeoPackage of points whose cells are written by SQLite, as they are; `columns` is name to declared type."""
+    save([{"geometry": shapely.Point(at, at)} for at in range(len(rows))], path, srs_id, layer="t")
+    with closing(sqlite3.connect(path)) as database:
+        for trigger in [name for (name,) in database.execute("select name from sqlite_master where type = 'trigger'")]:
+            database.execute(f'drop trigger "{trigger}"')
+        for name, kind in columns.items():
+            database.execute(f'alter table t add column "{name}" {kind}')
+        cells = ", ".join(f"{name} = ?" for name in columns)
+        database.executemany(f"update t set {cells} where fid = ?", [(*row, at) for at, row in enumerate(rows, start=1)])  # noqa: S608 - ours
+        database.commit()
+    return path
+
+
+def types_of(night):
+    """Field to the rows that have no value of its type, and how they are shown."""
+    found = [each for each in night.result.findings if each.rule == "type"]
+    assert len({each.field for each in found}) == len(found), "one finding a column"
+    return {each.field: [(sample.row, sample.observed) for sample in each.features] for each in found}
+
+
+def field(name, kind, **more):
+    return {"name": name, "type": kind, **more}
+
+
+def test_n02_cells_that_are_not_of_their_columns_type(estate):
+    product = estate(
+        [field("id", "string"), field("name", "string"), field("v", "integer")], key="id", epsg=28992, precision=3, geometry_type="polygon"
+    )
+    night = product.publish(CASES / "N02/d.gpkg")
+    refused(night, product)
+    assert types_of(night) == {"v": [(1, "'abc'"), (2, "'12abc'"), (3, "1.75"), (4, "1e+20"), (5, "1e+30")]}
+    for words in ("v", "'12abc'", "integer"):
+        assert words in night.said
+
+
+B = [field("pid", "string"), field("floors", "integer"), field("units", "integer"), field("built", "date"), field("height", "number"),
+     field("listed", "boolean")]  # fmt: skip
+
+
+def test_n15_one_finding_a_column_with_rows_and_values(estate):
+    product = estate(B, epsg=25832, precision=3, **POINT)
+    night = product.publish(CASES / "N15/dirty.gpkg")
+    refused(night, product)
+    assert types_of(night) == {
+        "floors": [(3, "'unknown'"), (4, "2.7"), (10, "x'41'"), (12, "''")],
+        "units": [(5, "5000000000")],
+        "built": [(6, "'2020-02-31'"), (7, "'05/03/2020'")],
+        "height": [(8, "'12,5'"), (11, "'n/a'")],
+        "listed": [(9, "7")],
+    }
+    clean = product.publish(CASES / "N15/clean.gpkg")
+    assert (clean.status, clean.result.features) == ("published", 12), clean.said
+
+
+def test_n15_times_and_flags(estate):
+    product = estate([field("pid", "string"), field("at", "timestamp"), field("ok", "boolean")], epsg=25832, precision=3, **POINT)
+    night = product.publish(CASES / "N15/more.gpkg")
+    refused(night, product)
+    assert types_of(night) == {
+        "at": [(3, "'05.03.2024 10:00'"), (4, "'2024-13-45T10:00:00Z'"), (5, "1709632800"), (6, "'2024-01-05T25:61:00Z'")],
+        "ok": [(2, "'t'"), (3, "'true'"), (4, "'no'"), (5, "-1")],
+    }
+
+
+@pytest.mark.parametrize(
+    ("declared", "agreed", "value", "shown"),
+    [
+        ("INTEGER", "integer", "x", "'x'"),
+        ("INTEGER", "integer", b"1", "x'31'"),
+        ("INTEGER", "integer", 0.5, "0.5"),
+        ("SMALLINT", "integer", 40_000, "40000"),
+        ("MEDIUMINT", "integer", -(2**31) - 1, "-2147483649"),
+        ("DOUBLE", "number", "", "''"),
+        ("REAL", "number", b"\0", "x'00'"),
+        ("BOOLEAN", "boolean", "maybe", "'maybe'"),
+        ("BOOLEAN", "boolean", 0.5, "0.5"),
+        ("TEXT", "string", b"ab", "x'6162'"),
+        ("TEXT", "string", "before\0after", r"'before\x00after'"),
+        ("TEXT(20)", "string", "\0", r"'\x00'"),
+        ("BLOB", "binary", "text", "'text'"),
+        ("DATE", "date", "2023-02-29", "'2023-02-29'"),
+        ("DATE", "date", "20230101", "20230101"),
+        ("DATE", "date", "2023-1-1", "'2023-1-1'"),
+        ("DATE", "date", "", "''"),
+        ("DATETIME", "timestamp", "2023-06-31T00:00:00Z", "'2023-06-31T00:00:00Z'"),
+        ("DATETIME", "timestamp", "2023-06-30T24:00:00Z", "'2023-06-30T24:00:00Z'"),
+        ("DATETIME", "timestamp", "2023-06-30T10:00:00.1234567Z", "'2023-06-30T10:00:00.1234567Z'"),
+        ("DATETIME", "timestamp", "2023-06-30T10:00:00Z or so", "'2023-06-30T10:00:00Z or so'"),
+        ("DATETIME", "timestamp", "now", "'now'"),
+    ],
+)  # fmt: skip
+def test_n15_each_declared_type_by_itself(estate, tmp_path, declared, agreed, value, shown):
+    path = geopackage(tmp_path / "d.gpkg", {"pid": "INTEGER", "v": declared}, [(1, None), (2, value), (3, None)])
+    product = estate([field("pid", "integer"), field("v", agreed)], **POINT)
+    night = product.publish(path)
+    refused(night, product)
+    assert types_of(night) == {"v": [(2, shown)]}, night.said
+
+
+@pytest.mark.parametrize(
+    ("declared", "agreed", "values"),
+    [
+        ("INTEGER", "integer", [2**63 - 1, -(2**63), 0]),
+        ("MEDIUMINT", "integer", [2**31 - 1, -(2**31), 7]),
+        ("SMALLINT", "integer", [32_767, -32_768]),
+        ("DOUBLE", "number", [1, 2.5, -1e300]),
+        ("BOOLEAN", "boolean", [0, 1]),
+        ("TEXT", "string", ["", "å\n", "12"]),
+        ("BLOB", "binary", [b"", b"\0\1"]),
+        ("DATE", "date", ["2024-02-29", "0001-01-01", "9999-12-31"]),
+        ("DATETIME", "timestamp", ["2024-02-29T23:59:59.999Z", "2024-03-31 10:00:00", "2024-03-01T00:30:00+02:00", "2024-03-01T00:00:00.120000Z"]),
+    ],
+)  # fmt: skip
+def test_n15_what_fits_passes(estate, tmp_path, declared, agreed, values):
+    path = geopackage(tmp_path / "d.gpkg", {"pid": "INTEGER", "v": declared}, [(at, each) for at, each in enumerate([*values, None])])
+    product = estate([field("pid", "integer"), field("v", agreed)], **POINT)
+    night = product.publish(path)
+    assert (night.status, night.result.rejected, types_of(night)) == ("published", 0, {}), night.said
+    assert [row["v"] for row in product.rows().values()].count(None) == 1
+
+
+def test_n02_a_key_that_is_no_integer(estate, tmp_path):
+    path = geopackage(tmp_path / "d.gpkg", {"pid": "INTEGER"}, [(1,), ("7b",), (3,)])
+    product = estate([field("pid", "integer")], **POINT)
+    night = product.publish(path)
+    refused(night, product)
+    assert types_of(night) == {"pid": [(2, "'7b'")]}
+
+
+def test_n02_beyond_one_batch_and_with_quarantine(estate, tmp_path):
+    rows = [(at, "x" if at in {3, 70_000} else at) for at in range(70_001)]
+    path = geopackage(tmp_path / "d.gpkg", {"pid": "INTEGER", "v": "INTEGER"}, rows)
+    product = estate([field("pid", "integer"), field("v", "integer")], **POINT)
+    product.settings["rejects"] = {"max_fraction": 0.01}
+    product.terms["coordinate_precision"] = 0
+    with closing(sqlite3.connect(path)) as database:  # points within the range of degrees
+        database.create_function("moved", 1, lambda blob: blob[:13] + shapely.to_wkb(shapely.Point(1, 1))[5:])
+        database.execute("update t set geom = moved(geom)")
+        database.commit()
+    night = product.publish(path)
+    assert (night.status, night.result.rejected) == ("published", 2), night.said
+    assert types_of(night) == {"v": [(4, "'x'"), (70_001, "'x'")]}
+    assert {3, 70_000}.isdisjoint(product.rows())
+
+
+def test_n02_diff_and_init_name_the_cell(tmp_path):
+    assert open_side(str(geopackage(tmp_path / "good.gpkg", {"pid": "INTEGER"}, [(1,), (2,)])))
+    bad = geopackage(tmp_path / "bad.gpkg", {"pid": "INTEGER", "v": "INTEGER"}, [(1, 1), (2, "12abc")])
+    with pytest.raises(UnreadableValueError, match=r"field v, record 2: '12abc' is not an integer"):
+        open_side(str(bad))
+    drafted = init.draft(str(bad))
+    assert any("'12abc'" in each and "1 of 2 rows would be rejected" in each for each in drafted.notes), drafted.notes
+
+
+# --- N18 -------------------------------------------------------------------------------------------------------------------------------
+
+WELLS = [field("well", "string"), field("depth", "number")]
+
+
+def test_n18_geometries_in_another_reference_system_than_their_layer(estate):
+    product = estate(WELLS, key="well", epsg=25832, precision=3, **POINT)
+    night = product.publish(CASES / "N18/mixed.gpkg")
+    refused(night, product)
+    for words in ("EPSG:25833", "EPSG:25832", "10 geometries", "rows 21, 22"):
+        assert words in night.said
+    clean = product.publish(CASES / "N18/clean.gpkg")
+    assert (clean.status, clean.result.features) == ("published", 30), clean.said
+
+
+@pytest.mark.parametrize(
+    ("srs_id", "order", "status"),
+    [(0, "<", "published"), (-1, ">", "published"), (4326, ">", "published"), (25833, "<", "refused"), (31467, ">", "refused")],
+)
+def test_n18_what_a_blob_may_say(estate, tmp_path, srs_id, order, status):
+    path = geopackage(tmp_path / "d.gpkg", {"pid": "INTEGER"}, [(at,) for at in range(3)])
+    with closing(sqlite3.connect(path)) as database:
+        (blob,) = database.execute("select geom from t where fid = 2").fetchone()
+        flags = blob[3] & 0xFE | (order == "<")
+        database.execute("update t set geom = ? where fid = 2", (blob[:3] + bytes([flags]) + struct.pack(order + "i", srs_id) + blob[8:],))
+        database.commit()
+    product = estate([field("pid", "integer")], **POINT)
+    night = product.publish(path)
+    assert night.status == status, night.said
+    assert status == "published" or "rows 2" in night.said
+
+
+def test_n18_a_blob_that_is_no_geometry(estate, tmp_path):
+    path = geopackage(tmp_path / "d.gpkg", {"pid": "INTEGER"}, [(at,) for at in range(3)])
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("update t set geom = 'POINT (1 1)' where fid = 2")
+        database.commit()
+    product = estate([field("pid", "integer")], **POINT)
+    night = product.publish(path)
+    refused(night, product)
+    assert [(row, "POINT" in shown) for row, shown in types_of(night)["geometry"]] == [(2, True)]
+
+
+# --- N19 -------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["stale", "stale_low"])
+def test_n19_a_stale_count_condemns_nothing(estate, name):
+    product = estate([field("tree", "string"), field("species", "string")], key="tree", epsg=25832, precision=3, **POINT)
+    assert product.publish(CASES / "N19/clean.gpkg").status == "published"
+    night = product.publish(CASES / f"N19/{name}.gpkg")
+    assert (night.status, night.result.features) == ("unchanged", 9), night.said
+    assert product.publish(CASES / "N19/clean.gpkg").status == "unchanged"

@@ -42,7 +42,7 @@ from merestone.normalise.values import arrow_type, is_text
 from merestone.publication.publication import GuardRule, KeyRule, PartitionRule, Publication
 from merestone.results.finding import Finding
 from merestone.results.result import ApplyResult, Counts
-from merestone.source.open import open_source
+from merestone.source.open import open_unjudged
 from merestone.source.port import Source, SourceSpec
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
@@ -155,7 +155,7 @@ def _of_file(path: str, step: Step) -> _Rows:
     Raises:
         UsageError: it has columns that the dataset has not, and which would be lost, or is in another CRS.
     """
-    source = _exact(open_source(SourceSpec(os.path.abspath(path))), step.contract)  # noqa: PTH100 - resolve() would follow links
+    source = _exact(open_unjudged(SourceSpec(os.path.abspath(path))), step.contract)  # noqa: PTH100 - resolve() would follow links
     rows = _Rows(source, step)
     plan = plan_cast(step.contract, source.delivery, {}, step.key, None, "refuse")
     member = "id" if source.delivery.driver in _JSON else None  # of a GeoJSON feature: its key as text once more, which is written again

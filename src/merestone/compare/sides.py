@@ -21,7 +21,7 @@ from merestone.geometry import kernel
 from merestone.inspect.browse import open_dataset, parse_address, publication_at
 from merestone.publication.publication import Publication
 from merestone.results.finding import Finding
-from merestone.source.open import open_source
+from merestone.source.open import open_unjudged
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, Source, SourceSpec
 
 _PUBLICATIONS = (".yaml", ".yml")
@@ -54,7 +54,7 @@ def open_side(text: str, layer: str | None = None) -> Side:
     if named or address.version is not None or "://" in text or (place / POINTER).exists():
         version = open_dataset(address.where).version(address.version)
         return Side(text, VersionSource(version, text), version, publication_at(address.where) if named else None)
-    return Side(text, open_source(SourceSpec(os.path.abspath(text), layer)))  # noqa: PTH100 - resolve() would follow links
+    return Side(text, open_unjudged(SourceSpec(os.path.abspath(text), layer)))  # noqa: PTH100 - resolve() would follow links
 
 
 class VersionSource:

@@ -30,12 +30,12 @@ from merestone.draft.text import (
     draft_publication,
     possible_precision,
 )
-from merestone.errors import InternalError, StoreError, UsageError
+from merestone.errors import InternalError, SourceError, StoreError, UsageError
 from merestone.gate.delivery import JUDGED_ORDINATES
 from merestone.gate.feature import DEGREES, check_rows
 from merestone.gate.findings import FindingTally, rejected
 from merestone.geometry import kernel
-from merestone.normalise.cast import cast_batch, plan_cast
+from merestone.normalise.cast import cast_batch, misfit_faults, plan_cast
 from merestone.normalise.crs import identify
 from merestone.normalise.snap import snap
 from merestone.results.finding import Finding
@@ -148,6 +148,8 @@ def draft(
     source = open_source(SourceSpec(os.path.abspath(source_path), layer, crs))  # noqa: PTH100 - resolve() would follow links
     delivery = source.delivery
     contradicted = next((each for each in delivery.findings if each.severity == "error"), None)
+    if contradicted is not None and crs is None:
+        raise SourceError(f"{delivery.path}: {contradicted.observed}", field=contradicted.field, hint=contradicted.remedy)
     if contradicted is not None:
         raise UsageError(
             f"{delivery.path}: {contradicted.observed}, and {crs} is asserted",
@@ -202,6 +204,7 @@ def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -
     limits = DEGREES if _geographic(contract.crs_epsg) else None
     for batch in source.batches():
         cast, miscast = cast_batch(batch, plan)
+        miscast += misfit_faults(plan, source.delivery, first, batch.num_rows)
         wkb = cast.column(contract.geometry_name)
         stored, faults, _ = snap(wkb, contract)
         found = check_rows(

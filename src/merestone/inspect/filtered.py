@@ -25,7 +25,7 @@ from merestone.normalise.crs import apply_operation, choose_operation
 from merestone.publication.publication import CrsRule
 from merestone.results.finding import Finding
 from merestone.results.result import DiffResult
-from merestone.source.open import open_source
+from merestone.source.open import open_unjudged
 from merestone.source.port import SourceSpec
 
 
@@ -53,7 +53,7 @@ def filter_of(version: Version, *, bbox: Box | None = None, polygon: str | None 
 
 
 def _area(path: str, epsg: int) -> Any:
-    source = open_source(SourceSpec(os.path.abspath(path)))  # noqa: PTH100 - resolve() would follow links
+    source = open_unjudged(SourceSpec(os.path.abspath(path)))  # noqa: PTH100 - resolve() would follow links
     column = source.delivery.geometry
     if column is None:
         raise UsageError(f"{path} has no geometry", field="--polygon", hint="name a file with the polygons of the area")

@@ -31,7 +31,7 @@ from merestone.geometry.form import NULL_KIND
 from merestone.identity import key as keys
 from merestone.identity.digest import digest_batch
 from merestone.line.prepared import KEY, Prepared
-from merestone.normalise.cast import PARTITION_COLUMN
+from merestone.normalise.cast import PARTITION_COLUMN, misfit_faults
 from merestone.publish.files import REJECTS_SCHEMA
 from merestone.results.finding import SAMPLES, Finding, RowFaults
 from merestone.scratch.spool import Spool
@@ -420,6 +420,7 @@ def _numbered(prepared: Prepared) -> Iterator[tuple[int, Any]]:
 def _look(prepared: Prepared, suspects: Suspects, first_row: int, raw: Any) -> _Row1:
     batch, faults = prepared.cast_rows(raw)
     n = batch.num_rows
+    faults += misfit_faults(prepared.cast, prepared.source.delivery, first_row, n)
     if suspects.units:
         faults += quantities.faults(batch, prepared.quantities, suspects.units, prepared.geometry, prepared.measuring)
     canonical, null = keys.key_bytes(batch, prepared.key_columns)

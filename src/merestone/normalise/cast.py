@@ -26,6 +26,7 @@ from merestone.source.columns import is_json_text
 from merestone.source.port import Delivery
 
 MACHINERY = "\u212b"  # ANGSTROM SIGN is not NFC, and every name of a contract or a delivery is: no column of theirs begins with it
+_SHOWN = 100  # characters of a value in a message
 PARTITION_COLUMN = MACHINERY + "partition_value"
 
 
@@ -163,6 +164,29 @@ def cast_batch(batch: Any, plan: CastPlan) -> tuple[Any, list[RowFaults]]:
     return pa.RecordBatch.from_arrays(out, schema=plan.schema), faults
 
 
+def misfit_faults(plan: CastPlan, delivery: Delivery, first_row: int, rows: int) -> list[RowFaults]:
+    """The cells of one batch that the source found to be no value of their column's type (rule `type`); they are null in the batch.
+
+    Args:
+        plan: which of the columns are wanted.
+        delivery: where the source names the cells.
+        first_row: the number of the batch's first row in the delivery, from 1.
+        rows: how many rows the batch has.
+    """
+    out = []
+    wanted = {delivery.schema.field(each.place).name: each for each in plan.columns if each.place is not None and not each.told}
+    for cells in delivery.misfits:
+        each = wanted.get(cells.name)
+        low, high = np.searchsorted(cells.rows, [first_row, first_row + rows])
+        if each is not None and high > low:
+            observed = pc.utf8_slice_codeunits(cells.observed.slice(low, high - low), 0, _SHOWN)
+            remedy = "correct these values in the source: the format keeps them, and no reader can take them for what the column promises"
+            out.append(
+                RowFaults("schema", each.target, "type", "error", cells.expected, cells.rows[low:high] - first_row, observed, remedy)
+            )
+    return out
+
+
 def _column(target: str, name: str, kind: FieldType | None, named: Mapping[str, int], delivery: Delivery) -> ColumnPlan:
     place = named.get(name)
     if place is None:
@@ -185,7 +209,7 @@ def _fault(each: ColumnPlan, given: Any, bad: Any) -> RowFaults:
 
 
 def _shown(array: Any) -> Any:
-    """Values as text for a message, at most 100 characters each."""
+    """Values as text for a message, none longer than a message can show."""
     try:
         text = array.cast(pa.string())
     except (
@@ -193,7 +217,7 @@ def _shown(array: Any) -> Any:
         pa.ArrowInvalid,
     ):  # Arrow has no text for lists, structs and bytes; Python has, and every value is shown
         text = pa.array([repr(value) for value in array.to_pylist()], pa.string())
-    return pc.utf8_slice_codeunits(text, 0, 100)
+    return pc.utf8_slice_codeunits(text, 0, _SHOWN)
 
 
 def _holds_value(array: Any) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from merestone.source.geoparquet import GeoParquetSource
 from merestone.source.located import locate
-from merestone.source.port import Source, SourceSpec
+from merestone.source.port import Source, SourceSpec, UnreadableValueError
 from merestone.source.shapefile import ShapefileSource
 from merestone.source.vector import VectorSource
 
@@ -25,3 +25,24 @@ def open_source(spec: SourceSpec) -> Source:
     if found.format == "ESRI Shapefile":
         return ShapefileSource(spec, found)
     return VectorSource(spec, found)
+
+
+def open_unjudged(spec: SourceSpec) -> Source:
+    """A reader of a delivery that no gate judges: a cell that is no value of its column, which a gate would refuse, is an error here.
+
+    Raises:
+        SourceError, UsageError: as `open_source`.
+        UnreadableValueError: a cell is no value of its column's type.
+    """
+    source = open_source(spec)
+    for each in source.delivery.misfits:
+        raise UnreadableValueError(
+            spec.path,
+            each.name,
+            int(each.rows[0]),
+            rule="type",
+            expected=each.expected,
+            observed=f"{each.observed[0].as_py()} is not {each.expected}",
+            remedy="correct the value in the source",
+        )
+    return source

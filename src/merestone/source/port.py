@@ -47,6 +47,20 @@ class GeometryColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Misfits:
+    """Cells of one column that hold no value of its type: null in the batches, since what a driver would make of them was never delivered.
+
+    name: the column as delivered. rows: int64, from 1, ascending. observed: a pyarrow string array, the values as they stand in the file.
+    expected: what a value would be.
+    """
+
+    name: str
+    rows: Any
+    observed: Any
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """The description of a delivery, known before a row is read.
 
@@ -54,7 +68,8 @@ class Delivery:
     holding ISO or extended WKB, x before y after the driver's own mapping. `geometry` is the primary one, None for a table without.
     `fid_column` names the column that only repeats the driver's row number, if the driver offers one; it is not in `schema` unless the
     format stores it as a real column (GeoPackage primary keys are offered as a column under their own name).
-    `findings` are warnings seen while opening (guessed encoding, names cut at ten characters, fields filled to their width).
+    `findings` are seen while opening (guessed encoding, names cut at ten characters, fields filled to their width).
+    `misfits` are cells that are no value of their column.
     """
 
     path: str
@@ -69,6 +84,7 @@ class Delivery:
     utc_columns: frozenset[str] = frozenset()  # timestamps whose zone the format fixes as UTC (GeoPackage DATETIME)
     padded_text: bool = False  # the format pads text with blanks (DBF)
     findings: tuple[Finding, ...] = ()
+    misfits: tuple[Misfits, ...] = ()
 
 
 class UnreadableValueError(SourceError):

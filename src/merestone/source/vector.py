@@ -6,24 +6,26 @@ Not here: shapefiles (`shapefile`), Parquet (`geoparquet`), which file is meant 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from merestone.errors import SourceError
 from merestone.results.finding import Finding
 from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain, plain_type
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.gdal import Gdal, geometry_places
+from merestone.source.geopackage import Layer, is_stored, look
 from merestone.source.json_lines import check_records
 from merestone.source.located import Located, open_bytes
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec
 
 _ONE_LAYER = {"GeoJSON", "GeoJSONSeq", "TopoJSON", "FlatGeobuf"}
-_COUNTED = {"GPKG", "FlatGeobuf", "OpenFileGDB"}  # the row count stands in a header
+_COUNTED = {"FlatGeobuf", "OpenFileGDB"}  # the row count stands in a header
 _UNDEFINED = {"Undefined geographic SRS": "srs_id 0", "Undefined Cartesian SRS": "srs_id -1"}
 
 
@@ -40,7 +42,7 @@ class VectorSource:
         with self._gdal.stream(self._layer, BATCH_ROWS) as (meta, reader):
             schema = reader.schema
         self._geometries = geometry_places(schema)
-        numbered = found.format == "GPKG" and not _is_stored(schema.field(0).name, found, self._layer)
+        numbered = found.format == "GPKG" and not is_stored(found.path, self._layer, schema.field(0).name)
         self._places = [at for at in range(int(numbered), len(schema)) if at not in self._geometries]
         names = nfc_names([schema.field(at).name for at in self._places], found.shown)
         fields = []
@@ -67,6 +69,8 @@ class VectorSource:
                 hint="name one of them, or leave out source.geometry" if geometries else "leave out source.geometry",
             )
         rows = self._gdal.count(self._layer) if found.format in _COUNTED else None
+        seen = self._in_sqlite(schema, names, geometries) if found.format == "GPKG" else None
+        rows = rows if seen is None else seen.rows
         if found.format == "OpenFileGDB" and not self._places and not rows:
             # What GDAL makes of a layer in the catalogue whose own table it cannot open. A delivery without columns is none, either way.
             raise SourceError(
@@ -88,7 +92,8 @@ class VectorSource:
             rows=rows,
             fid_column=schema.field(0).name if is_geopackage else "gml_id" if found.format == "GML" and "gml_id" in names else None,
             utc_columns=frozenset(each.name for each in fields if is_geopackage and pa.types.is_timestamp(each.type)),
-            findings=(*findings, *self._gdal.spoken()),
+            findings=(*findings, *(seen.findings if seen is not None else ()), *self._gdal.spoken()),
+            misfits=seen.misfits if seen is not None else (),
         )
 
     @property
@@ -112,6 +117,16 @@ class VectorSource:
     def late_findings(self) -> tuple[Finding, ...]:
         """What GDAL warned about while reading."""
         return self._gdal.spoken()
+
+    def _in_sqlite(self, schema: Any, names: list[str], geometries: list[GeometryColumn]) -> Layer:
+        """What SQLite says of the layer, with its columns under their delivered names."""
+        attributes = [at for at in self._places if at]  # the first is the primary key or the number of the row: always an integer
+        geometry = schema.field(self._geometries[0]).name if self._geometries else None
+        seen = look(self._found.path, str(self._layer), pa.schema([schema.field(at) for at in attributes]), geometry, self._found.shown)
+        delivered = {schema.field(at).name: name for at, name in zip(self._places, names, strict=True)}
+        if geometry is not None:
+            delivered[geometry] = geometries[0].name
+        return replace(seen, misfits=tuple(replace(each, name=delivered[each.name]) for each in seen.misfits))
 
     def _chosen_layer(self, asked: str | None, spec_path: str) -> str | None:
         if asked is None and self._found.format in _ONE_LAYER:
@@ -137,6 +152,13 @@ class VectorSource:
             column = plain(batch.column(at))
             out.append(checked_text(column, path=self._found.shown, name=field.name, first_row=first_row))
         out += [plain(batch.column(at)).cast(pa.binary()) for at in self._geometries]
+        for each in self._delivery.misfits:
+            there = each.rows[(each.rows >= first_row) & (each.rows < first_row + batch.num_rows)] - first_row
+            if len(there):
+                mask = np.zeros(batch.num_rows, np.bool_)
+                mask[there] = True
+                at = self._delivery.schema.get_field_index(each.name)
+                out[at] = pc.if_else(pa.array(mask), pa.scalar(None, out[at].type), out[at])
         return pa.RecordBatch.from_arrays(out, schema=self._delivery.schema)
 
 
@@ -149,13 +171,6 @@ def _refuse_unfinished(found: Located) -> None:
             field=found.shown,
             hint="close the program that writes it, or run: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'",
         )
-
-
-def _is_stored(name: str, found: Located, layer: str | None) -> bool:
-    """Whether GDAL's feature number is a primary key that the GeoPackage stores, and not a count of the rows of a view."""
-    with closing(sqlite3.connect(f"{found.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
-        keys = database.execute("select name from pragma_table_info(?) where pk = 1", (layer,)).fetchall()
-    return (name,) in keys
 
 
 def _content(field: Any) -> dict[bytes, bytes] | None:
