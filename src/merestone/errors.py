@@ -8,7 +8,7 @@ Not here: refusal. A delivery that breaks its contract, or a change that trips a
     ├── StoreError           store        4   the destination cannot be reached or written (retry)
     ├── ConflictError        conflict     5   another publisher won (retry)
     ├── CorruptError         corrupt      6   the published state contradicts itself
-    ├── UnknownOutcomeError  unknown      7   it cannot be told whether the commit happened
+    ├── UnknownOutcomeError  unknown      7   the outcome of the commit is unknown
     ├── MissingError         missing      8   something this machine lacks (a grid, an extra)
     └── InternalError        internal    70   a fault of Merestone itself
 
@@ -90,7 +90,7 @@ class CorruptError(MerestoneError):
 
 
 class UnknownOutcomeError(MerestoneError):
-    """It cannot be told whether the commit happened; nothing was deleted, the next run names who became current."""
+    """The outcome of the commit is unknown. Nothing was deleted; the next run names who became current."""
 
     kind = "unknown"
     exit_code = 7

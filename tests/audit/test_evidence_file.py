@@ -216,7 +216,7 @@ FORGED = {  # by somebody who mends evidence.json too
         lambda folder, _: (folder / "contract.json").write_bytes((folder / "contract.json").read_bytes().replace(b"point", b"lines", 1)),
         "contract.json is not that",
     ),
-    "other roots": (lambda folder, _: (folder / "roots.json").write_text('{"runs": []}'), "roots.json tells other roots"),
+    "other roots": (lambda folder, _: (folder / "roots.json").write_text('{"runs": []}'), "roots.json holds other roots"),
 }
 
 

@@ -156,7 +156,7 @@ def test_a_named_key_is_told_off_only_for_what_publish_refuses(night, tmp_path):
     frame = roads()
     old = night("old.gpkg", frame.drop(columns="road_id"))
     notes = "\n".join(init(night("roads.gpkg", frame), previous=old, key=("road_id",), out=str(tmp_path / "out")).notes)
-    assert "road_id is no clean key: the previous delivery has no such column" in notes
+    assert "road_id is not a clean key: the previous delivery has no such column" in notes
     assert "publish will refuse" not in notes
 
 
@@ -188,7 +188,7 @@ def test_without_a_possible_key_the_nearest_columns_are_named(night, tmp_path):
 def test_a_key_can_be_named_and_must_be_there(night, tmp_path):
     source = night("roads.gpkg", roads())
     assert read(init(source, key=("surface", "road_id"), out=str(tmp_path / "one")))[0].key == ("surface", "road_id")
-    assert "surface is no clean key: 600 rows share" in "\n".join(init(source, key=("surface",), out=str(tmp_path / "two")).notes)
+    assert "surface is not a clean key: 600 rows share" in "\n".join(init(source, key=("surface",), out=str(tmp_path / "two")).notes)
     with pytest.raises(UsageError, match="has no column nope"):
         init(source, key=("nope",), out=str(tmp_path / "three"))
 

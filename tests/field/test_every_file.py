@@ -74,7 +74,7 @@ ODD = (
         PARCELS.format(2014),
         ("--key", "ML"),
         drafted=(
-            "ML is no clean key: null in 1 of 13,116 rows and 93 rows share",
+            "ML is not a clean key: null in 1 of 13,116 rows and 93 rows share",
             "1 with an empty one",
             "38 of 13,116 rows would be rejected",
         ),
@@ -125,7 +125,10 @@ ODD = (
         drafted=("volatile: weight differs for 5,370 of 5,387 features",),
     ),
     Odd(
-        "iso_a3 is -99 several times", COUNTRIES.format("1-gp0.3.0"), ("--key", "iso_a3"), drafted=("iso_a3 is no clean key: 3 rows share",)
+        "iso_a3 is -99 several times",
+        COUNTRIES.format("1-gp0.3.0"),
+        ("--key", "iso_a3"),
+        drafted=("iso_a3 is not a clean key: 3 rows share",),
     ),
     Odd(
         "a bow-tie, and a country across the antimeridian",

@@ -172,7 +172,7 @@ def test_name_and_key_agree_where_both_speak(folder, change, field):
 def test_without_a_key_nothing_can_be_compared(folder):
     fault = refused(folder, {name: each for name, each in MINIMAL.items() if name != "key"})
     assert fault.field == "key"
-    assert "there is no key" in fault.message
+    assert "no key" in fault.message
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def chosen_runs(dataset: Dataset, run_ids: Sequence[str]) -> list[list[RunManife
     for each in run_ids:
         if each not in known:
             raise UsageError(
-                f"there is no sealed run {each!r} in {dataset.url}", field="--run", hint="`merestone lineage runs DATASET` lists the runs"
+                f"no sealed run {each!r} in {dataset.url}", field="--run", hint="`merestone lineage runs DATASET` lists the runs"
             )
     return found
 

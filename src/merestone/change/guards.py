@@ -29,7 +29,7 @@ class Evidence:
     column: the attribute that changed in most of the changed features, and its share. shift: the common displacement of the changed
     geometries in units of the CRS (x, y) and the share of them that follow it. metres: metres in one unit of the CRS.
     vertices: share of the changed geometries whose number of vertices differs. swapped: share that fits with x and y exchanged.
-    scaled: the factor between all ordinates, and the share that follows it. column_cause: why that attribute, where it can be told.
+    scaled: the factor between all ordinates, and the share that follows it. column_cause: why that attribute, where it can be measured.
     removed: how many were not delivered again.
     """
 
@@ -134,7 +134,7 @@ def changed_fraction(evidence: Evidence, *, share: float, limit: float, sampled:
 
 
 def removed_fraction(keys: str, removed: int, features: int, limit: float | None, why: str = "") -> Finding | None:
-    """Features that are no longer there / previous features above its limit."""
+    """Features that are missing now / previous features above its limit."""
     if limit is None or not features or removed <= limit * features:
         return None
     return _stop("removed", keys, f"at most {percent(limit)} removed", f"{percent(removed / features)} removed", why, removed)

@@ -67,7 +67,7 @@ INTERNAL = {
     **dict.fromkeys(("bucket", "location", "destination", "path", "url", "uri"), f"{_WHY}; {_PLACE} (`destination`)"),
     **dict.fromkeys(("source", "layer", "encoding", "columns"), f"{_WHY}; {_PLACE} (`source`, `columns`)"),
     **dict.fromkeys(
-        ("guard", "guards", "rejects", "retention", "mode"), f"tells how the data is made, not what a consumer may rely on; {_PLACE}"
+        ("guard", "guards", "rejects", "retention", "mode"), f"says how the data is made, not what a consumer may rely on; {_PLACE}"
     ),
 }
 

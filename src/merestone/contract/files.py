@@ -26,7 +26,7 @@ def read_document(path: str, *, what: str = "file") -> Document:
         what: what the file is, for messages.
 
     Raises:
-        UsageError: the file is missing or cannot be read, or is not a sound document (see `yaml_reader.read_yaml`).
+        UsageError: the file is missing or cannot be read, or is not a valid document (see `yaml_reader.read_yaml`).
     """
     try:
         with Path(path).open("rb") as file:
@@ -45,7 +45,7 @@ def read_contract(path: str) -> Contract:
     """Read a contract that can be published against.
 
     Raises:
-        UsageError: the file is missing or broken, or the contract has problems or lint errors, all of which are told; or `path` is a
+        UsageError: the file is missing or broken, or the contract has problems or lint errors, all of which are reported; or `path` is a
             stamp, which only a registry could resolve.
     """
     contract, messages = examine(path)
@@ -59,7 +59,7 @@ def examine(path: str) -> tuple[Contract | None, tuple[LintMessage, ...]]:
     """Everything there is to say about a contract file: None and its errors where it cannot be read as a contract.
 
     Raises:
-        UsageError: the file is missing, a publication file, or no sound YAML document.
+        UsageError: the file is missing, a publication file, or not a valid YAML document.
     """
     if _STAMP_LIKE.fullmatch(path) and not Path(path).exists():
         raise UsageError(f"contract {path} is a stamp in a registry: not in this version", field=path, hint="name the contract's file")
@@ -84,7 +84,7 @@ def refusal(path: str, what: str, problems: list[Problem]) -> UsageError:
     if len(problems) == 1:
         hint = problems[0].hint
     elif what == "contract":
-        hint = f"mend them and check with `merestone contract lint {path}`"
+        hint = f"correct them and check with `merestone contract lint {path}`"
     else:
-        hint = "mend them and repeat the command"
+        hint = "correct them and repeat the command"
     return UsageError(message, field=problems[0].path or path, hint=hint)

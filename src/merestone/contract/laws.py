@@ -26,7 +26,7 @@ _ENUM_KINDS = tuple(kind for kind in _SCALAR_KINDS if kind != "binary")
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """One rule. `check` gets the canonical values of the sound clauses and reports what it finds."""
+    """One rule. `check` gets the canonical values of the valid clauses and reports what it finds."""
 
     words: str
     check: Callable[[dict[str, Any], Report], None]

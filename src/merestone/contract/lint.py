@@ -228,7 +228,7 @@ def _ground_grid(contract: Contract) -> Iterator[Remark]:
         grid = metres_per_unit(code) / 10.0**precision
         stamp = contract.contract_version
         resolution = stamp.resolution_m
-        # A little room: res 1 mm at 3 decimals of a metre is meant to fit although 0.001 is no binary fraction.
+        # A little room: res 1 mm at 3 decimals of a metre is meant to fit although 0.001 is not a binary fraction.
         if not resolution / 1000 * (1 - 1e-9) <= grid <= resolution * (1 + 1e-9):
             finer = "finer than the content can be known" if grid < resolution / 1000 else "coarser than the content"
             yield (

@@ -43,7 +43,7 @@ BROKEN: Final = _Broken()
 
 @dataclass(slots=True)
 class Report:
-    """Collects every problem of one document, so that all of them are told at once."""
+    """Collects every problem of one document, and reports all of them at once."""
 
     document: Document | None = None
     problems: list[Problem] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Form(ABC):
     def read(self, value: Any, path: Path, report: Report) -> Any:
         """The value in canonical form, or BROKEN after reporting what is wrong.
 
-        Collections keep what is sound: a mapping leaves broken entries out, a list holds BROKEN in their place, so that laws can
+        Collections keep what is valid: a mapping leaves broken entries out, a list holds BROKEN in their place, so that laws can
         still judge the rest.
         """
 
@@ -408,7 +408,7 @@ class Scalar(Form):
 
 @dataclass(frozen=True, slots=True)
 class OneOf(Form):
-    """One of several forms, told apart by the kind of value: text, a list, a mapping."""
+    """One of several forms, distinguished by the kind of value: text, a list, a mapping."""
 
     text: Form | None = None
     listed: Form | None = None
@@ -472,7 +472,7 @@ class Group(Form):
     conditions: tuple[dict[str, Any], ...] = ()
 
     def read(self, value: Any, path: Path, report: Report) -> Any:
-        """The canonical values of the clauses that are present and sound."""
+        """The canonical values of the clauses that are present and valid."""
         if not isinstance(value, dict):
             return report.add(
                 path,

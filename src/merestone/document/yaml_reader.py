@@ -210,7 +210,7 @@ class _Builder:
         return self.root
 
     def _events(self, text: str) -> Iterator[Any]:
-        """Events of the scanner, its faults told in our words. The parser keeps no document: its own memory stays small."""
+        """Events of the scanner, its faults in our words. The parser keeps no document: its own memory stays small."""
         try:
             yield from YAML(typ="safe", pure=True).parse(text)
         except MarkedYAMLError as fault:
@@ -298,7 +298,7 @@ class _Builder:
             try:  # JSON writes characters beyond the basic plane as a pair of escapes
                 value = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
             except UnicodeDecodeError:
-                self._fail(start.line, "half a surrogate pair is no character", hint="write the character itself")
+                self._fail(start.line, "half a surrogate pair is not a character", hint="write the character itself")
         return _Node(value, "scalar", start.line + 1, start.column + 1, start.index, end.index, end.line, written, weight=len(event.value))
 
     def _plain(self, text: str, line: int) -> str | int | float | bool | None:

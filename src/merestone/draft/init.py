@@ -246,7 +246,7 @@ def settle_key(
         if len(asked) == 1 and by_name[asked[0]].why_not:
             facts = inferred.column(asked[0])
             refused = "; publish will refuse the delivery and name the rows" if facts and (facts.nulls or facts.duplicates) else ""
-            notes.append(f"{asked[0]} is no clean key: {by_name[asked[0]].why_not}{refused}")
+            notes.append(f"{asked[0]} is not a clean key: {by_name[asked[0]].why_not}{refused}")
         elif len(asked) == 1 and by_name[asked[0]].doubt:
             notes.append(by_name[asked[0]].doubt)
         return _compare(source, older, inferred, before, asked), tuple(asked)
@@ -255,7 +255,7 @@ def settle_key(
         raise UsageError(
             f"no column of {source.delivery.path} can be the key: {listed(nearly[:5], len(nearly))}",
             field="key",
-            hint="have the producer repair one of them, or name with --key columns that identify a feature together",
+            hint="ask the producer to repair one of them, or name with --key columns that identify a feature together",
         )
     for each in candidates:
         drift = _compare(source, older, inferred, before, (each.name,))
@@ -377,7 +377,7 @@ def epsg_of(column: GeometryColumn, bounds: tuple[float, ...], path: str) -> tup
         inside = bounds[0] >= -180 and bounds[1] >= -90 and bounds[2] <= 180 and bounds[3] <= 90
         if not inside:
             raise UsageError(
-                f"{path} states no CRS for {column.name} ({column.note}), and its coordinates are no degrees",
+                f"{path} states no CRS for {column.name} ({column.note}), and its coordinates are not degrees",
                 field="crs",
                 hint="have it exported with its CRS (a .prj file, an SRS id), or assert it: init --crs, source.crs in a publication file",
             )

@@ -299,7 +299,7 @@ def read_publication(path: str, contract: Contract | None = None) -> Publication
         contract: the contract, where the caller has read it; otherwise it is read from the file that the publication names.
 
     Raises:
-        UsageError: the file or its contract is missing or broken (all problems are told), a setting is not in this version, there is no
+        UsageError: the file or its contract is missing or broken (all problems are reported), a setting is not in this version, no
             key, or file and contract disagree on name or key.
     """
     return _read(path, contract)[0]
@@ -464,7 +464,7 @@ def _key(path: str, stated: list[str] | dict[str, Any] | None, contract: Contrac
     columns = tuple(stated) if stated is not None else contract.key
     if not columns:
         raise UsageError(
-            f"publication {path}: there is no key: neither the publication nor the contract names one",
+            f"publication {path}: no key: neither the publication nor the contract names one",
             field="key",
             hint="add `key: COLUMN`, a column whose value identifies a feature in every delivery",
         )

@@ -38,7 +38,7 @@ class Sample:
 class Finding:
     """One thing that is wrong with a delivery; the names are the JSON names of spec/contract.md section 3.
 
-    `per_row` tells row findings (a share may be tolerated, rows go to quarantine) from delivery findings (always refuse).
+    `per_row`: a row finding (a share may be tolerated, rows go to quarantine); otherwise a delivery finding (always refuses).
     """
 
     surface: Surface

@@ -94,7 +94,7 @@ def test_events_come_out_as_they_went_in():
 
 @pytest.mark.parametrize("bad", [None, {"run_id": "r1"}, ("r1", 1)])
 def test_only_events_are_added(bad):
-    with pytest.raises(ValueError, match="is no LineageEvent"):
+    with pytest.raises(ValueError, match="is not a LineageEvent"):
         LineageCollector().add(bad)
 
 

@@ -124,7 +124,7 @@ def test_the_shipped_file_is_good_and_so_is_the_version_before_it():
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("schema_version: 1.3.0", "schema_version: 1.3", "schema_version 1.3 is no version of the form 1.2.0"),
+        ("schema_version: 1.3.0", "schema_version: 1.3", "schema_version 1.3 is not a version of the form 1.2.0"),
         ("schema_version: 1.3.0", "schema_version: 2.0.0", "schema_version 2.0.0: this version of Merestone knows 1.3.0"),
         ("schema_version: 1.3.0\n", "", "key schema_version is missing"),
         ("partition_keys: [run_id, target_crs]", "partition_keys: [run_id, crs]", "partition key crs is not a field"),

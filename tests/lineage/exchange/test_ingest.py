@@ -272,7 +272,7 @@ def test_what_another_run_told_itself_is_set_aside(tmp_path):
     events, refused = whole(path, reserved={"r1": frozenset({"validate", "publish"})})
     assert [(each["run_id"], each["stage"]) for each in events.to_pylist()] == [("r1", "upstream"), ("r2", "validate")]
     assert [each.line for each in refused] == [1, 2]
-    assert "which told of its stage validate itself" in refused[1].reason
+    assert "which recorded its stage validate itself" in refused[1].reason
 
 
 def test_many_batches_are_numbered_on(tmp_path, monkeypatch):

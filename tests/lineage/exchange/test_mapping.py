@@ -36,7 +36,7 @@ def test_a_line_becomes_a_reject():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"fid": None}, "fid is missing, which tells feature_id"),
+        ({"fid": None}, "fid is missing; feature_id is read from it"),
         ({"fid": 1.5}, "feature_id is 1.5"),
         ({"fid": True}, "feature_id is True"),
         ({"job": "j1"}, "job.id is missing"),
@@ -67,15 +67,15 @@ def test_control_characters_of_ids_are_written_out():
     [
         (("mapping_version",), 2, "mapping_version is 2"),
         (("mapping_version",), None, "mapping_version is None"),
-        (("color",), 1, "color is no clause"),
-        (("plan",), "validate", "plan is no list"),
+        (("color",), 1, "color is not a clause"),
+        (("plan",), "validate", "plan is not a list"),
         (("fields",), None, "fields is missing"),
         (("fields", "run_id"), None, r"fields\.run_id has to be"),
         (("fields", "shoe"), {"value": 1}, r"fields\.shoe: no field"),
         (("fields", "outcome"), {"value": "PASS"}, "no field that a mapping fills"),
         (("fields", "stage"), {"value": "a", "field": "b"}, "has to be"),
         (("fields", "stage"), {"value": "a", "x": 1}, r"fields\.stage\.x is unknown"),
-        (("fields", "stage"), {"field": ""}, "is no name"),
+        (("fields", "stage"), {"field": ""}, "is not a name"),
         (("fields", "stage"), {"field": "a", "unit": "ms"}, "unit"),
         (("fields", "event_type"), {"value": "KICK"}, "is none of"),
         (("fields", "event_time_utc"), {"field": "a", "unit": "h"}, "unit is 'h'"),

@@ -55,7 +55,7 @@ def test_the_schema_stands_beside_the_events_once(store, seal):
             ),
             "field later is gone",
         ),
-        (lambda text: text[:200], "is no readable schema"),
+        (lambda text: text[:200], "is not a readable schema"),
         (lambda text: text.replace("schema_version: 1.3.0", "schema_version: 1.2.0"), "holds schema 1.2.0"),
     ],
     ids=["renamed", "narrowed", "value", "partitions", "requirement", "unknown", "torn", "misnamed"],

@@ -42,10 +42,10 @@ class LineageCollector:
         """Add one event; its `target_crs` is written as EPSG:<code>.
 
         Raises:
-            ValueError: it is no LineageEvent, or its target_crs has no EPSG code.
+            ValueError: it is not a LineageEvent, or its target_crs has no EPSG code.
         """
         if not isinstance(event, LineageEvent):
-            raise ValueError(f"{event!r} is no LineageEvent")  # noqa: TRY004 - every refusal of an event is a ValueError
+            raise ValueError(f"{event!r} is not a LineageEvent")  # noqa: TRY004 - every refusal of an event is a ValueError
         canonical_crs(event.target_crs)
         event.event_id()
         self._events.append(event)

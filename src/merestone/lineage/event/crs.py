@@ -31,7 +31,7 @@ _FORMS = re.compile(
 def canonical_crs(text: str) -> str:
     """The `EPSG:<code>` of an authority string, URN, URL, WKT of any dialect or PROJJSON.
 
-    A declared substitute stands for CRS84. Free text is refused even where PROJ finds a system of a similar name: a guess is no evidence.
+    A declared substitute stands for CRS84. Free text is refused even where PROJ finds a system of a similar name: a guess is not evidence.
 
     Raises:
         ValueError: the text names no system, or one that is not, in every parameter, the one an EPSG code stands for.
@@ -39,7 +39,7 @@ def canonical_crs(text: str) -> str:
     stripped = text.strip()
     shown = " ".join(text.split())[:80]
     if not _FORMS.fullmatch(stripped):
-        raise ValueError(f"CRS {shown!r} is no authority code, URN, URL, WKT or PROJJSON; write it as EPSG:<code>")
+        raise ValueError(f"CRS {shown!r} is not an authority code, URN, URL, WKT or PROJJSON; write it as EPSG:<code>")
     try:
         found = CRS.from_user_input(stripped)
     except CRSError as fault:

@@ -19,11 +19,11 @@ MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0
 def read_json(data: bytes, form: dict[str, Any]) -> dict[str, Any]:
     """The JSON object in some bytes.
 
-    A form is a type (exactly: true is no int), a pattern of a text, None, a list of one form for its elements, a dict of the members that have to
+    A form is a type (exactly: true is not an int), a pattern of a text, None, a list of one form for its elements, a dict of the members that have to
     be there (further ones pass), or a tuple of forms, one of which has to fit.
 
     Raises:
-        ValueError: it is no JSON or of another form; the message names the member.
+        ValueError: it is not JSON, or of another form; the message names the member.
     """
     try:
         doc = json.loads(data)

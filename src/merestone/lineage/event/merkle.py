@@ -119,7 +119,7 @@ def prove(nodes: npt.NDArray[np.uint8], place: int) -> Proof:
     """The proof of the leaf at `place` among leaves of shape (n, 32).
 
     Raises:
-        IndexError: there is no such leaf.
+        IndexError: the leaf does not exist.
     """
     if not 0 <= place < len(nodes):
         raise IndexError(f"leaf {place} of {len(nodes)}")

@@ -118,7 +118,7 @@ def read_schema(text: str) -> LineageSchema:
     """Read a schema file.
 
     Raises:
-        ValueError: the file is no event schema; the message lists every problem.
+        ValueError: the file is not an event schema; the message lists every problem.
     """
     found, problems = _parse(text)
     if found is None or problems:
@@ -167,13 +167,13 @@ def file_problems(found: pa.Schema) -> list[str]:
         ]
     names = {kind: name for name, kind in ARROW_TYPES.items()}
     known = {each.name: each.required for each in SCHEMA.fields}
-    told = LineageSchema(
+    recorded = LineageSchema(
         version,
         SCHEMA.partition_keys,
         tuple(LineageField(each.name, names.get(each.type, str(each.type)), known.get(each.name, not each.nullable)) for each in found),
     )
     ours = replace(SCHEMA, fields=tuple(replace(each, enum=()) for each in SCHEMA.fields))  # Arrow does not tell values
-    return check_evolution(ours, told) if _triple(version) > _triple(SCHEMA.version) else check_evolution(told, ours)
+    return check_evolution(ours, recorded) if _triple(version) > _triple(SCHEMA.version) else check_evolution(recorded, ours)
 
 
 def check_evolution(old: LineageSchema, new: LineageSchema) -> list[str]:
@@ -230,7 +230,7 @@ def _breaks(old: LineageSchema, new: LineageSchema) -> list[str]:
 def _triple(version: str) -> tuple[int, int, int]:
     found = _VERSION.fullmatch(version)
     if found is None:
-        raise ValueError(f"{version!r} is no version of the form 1.2.0")
+        raise ValueError(f"{version!r} is not a version of the form 1.2.0")
     return int(found[1]), int(found[2]), int(found[3])
 
 
@@ -246,7 +246,7 @@ def _parse(text: str) -> tuple[LineageSchema | None, list[str]]:
     problems += [f"key {each} is missing" for each in sorted(_TOP - doc.keys())]
     version = doc.get("schema_version", "")
     if "schema_version" in doc and not (isinstance(version, str) and _VERSION.fullmatch(version)):
-        problems.append(f"schema_version {version!r} is no version of the form 1.2.0")
+        problems.append(f"schema_version {version!r} is not a version of the form 1.2.0")
     listed = doc.get("fields", [])
     if not isinstance(listed, list) or ("fields" in doc and not listed):
         return None, [*problems, "fields is not a list of fields"]
@@ -292,12 +292,12 @@ def _field_faults(entry: object, place: int) -> Iterator[str]:
         yield f"{where}: required is neither true nor false"
     since = entry.get("since", "1.2.0")
     if not isinstance(since, str) or not _VERSION.fullmatch(since):
-        yield f"{where}: since {since!r} is no version of the form 1.2.0"
+        yield f"{where}: since {since!r} is not a version of the form 1.2.0"
     enum = entry.get("enum", [])
     if not isinstance(enum, list) or not all(isinstance(each, str) and each for each in enum):
         yield f"{where}: enum is not a list of texts"
     if not isinstance(entry.get("meaning", ""), str):
-        yield f"{where}: meaning is no text"
+        yield f"{where}: meaning is not text"
 
 
 def schema_text() -> str:

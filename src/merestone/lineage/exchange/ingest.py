@@ -48,7 +48,7 @@ Reserved = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A line (or row, from 1) that is no event, and why; `text` is what it said."""
+    """A line (or row, from 1) that is not an event, and why; `text` is its content."""
 
     line: int
     reason: str
@@ -114,7 +114,7 @@ def event_of(values: Mapping[str, Any]) -> LineageEvent:
         ValueError: as `LineageEvent`, an unknown field, an event_id that is not that of the event, a target_crs without an EPSG code.
     """
     if unknown := values.keys() - _NAMES:
-        raise ValueError(f"{min(map(str, unknown))} is no field of the lineage schema {SCHEMA.version}")
+        raise ValueError(f"{min(map(str, unknown))} is not a field of the lineage schema {SCHEMA.version}")
     given = dict(values)
     claimed = given.pop("event_id", None)
     if missing := [name for name in _REQUIRED if name not in given]:
@@ -184,12 +184,12 @@ def _object(line: bytes, *, first: bool) -> dict[str, Any]:
         raise ValueError(f"the line is longer than {LINE_BYTES:,} bytes")
     value = _DECODER.decode(line.decode("utf-8-sig" if first else "utf-8"))
     if not isinstance(value, dict):
-        raise ValueError("the line is no JSON object")  # noqa: TRY004 - as every other fault of a line
+        raise ValueError("the line is not a JSON object")  # noqa: TRY004 - as every other fault of a line
     return value
 
 
 def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -285,7 +285,7 @@ def _of_columns(path: str, reserved: Reserved) -> Iterator[Batch]:
         def text(row: int, batch: pa.RecordBatch = batch) -> str:
             try:
                 return json.dumps(batch.slice(row, 1).to_pylist()[0], ensure_ascii=False, default=str)[:_TEXT]
-            except ValueError:  # bytes that are no text, a time finer than Python can tell
+            except ValueError:  # bytes that are not text, a time finer than Python can hold
                 return ""
 
         table = pa.Table.from_arrays(arrays, names=LINEAGE_ARROW_SCHEMA.names)
@@ -342,15 +342,15 @@ def _judged(draft: _Draft, lines: int, refused: list[Quarantined], reserved: Res
     doubt |= unknown
     rows = np.flatnonzero(~doubt)
     table = table.set_column(table.schema.get_field_index("target_crs"), "target_crs", targets)
-    sound = table if len(rows) == table.num_rows else table.take(pa.array(rows))
-    ids = _event_ids(sound)
-    claimed = columns.one_chunk(sound.column("event_id"))
+    accepted = table if len(rows) == table.num_rows else table.take(pa.array(rows))
+    ids = _event_ids(accepted)
+    claimed = columns.one_chunk(accepted.column("event_id"))
     wrong = np.asarray(pc.fill_null(pc.not_equal(claimed, ids), False), np.bool_)
     if wrong.any():
         doubt[rows[wrong]] = True
         kept = pa.array(np.flatnonzero(~wrong))
-        rows, sound, ids = rows[~wrong], sound.take(kept), ids.take(kept)
-    sound = pa.Table.from_arrays([ids, *sound.columns[1:]], schema=LINEAGE_ARROW_SCHEMA)
+        rows, accepted, ids = rows[~wrong], accepted.take(kept), ids.take(kept)
+    accepted = pa.Table.from_arrays([ids, *accepted.columns[1:]], schema=LINEAGE_ARROW_SCHEMA)
     collector, rescued = LineageCollector(), []
     for row in np.flatnonzero(doubt).tolist():
         try:
@@ -360,19 +360,19 @@ def _judged(draft: _Draft, lines: int, refused: list[Quarantined], reserved: Res
             refused.append(Quarantined(int(draft.numbers[row]), str(fault), draft.text(row)))
     if rescued:
         order = np.argsort(rows := np.concatenate([rows, np.array(rescued, np.int64)]))
-        sound, rows = pa.concat_tables([sound, collector.to_table()]).take(pa.array(order)), rows[order]
-    taken, nameless = _taken(sound, reserved), _nameless(sound)
+        accepted, rows = pa.concat_tables([accepted, collector.to_table()]).take(pa.array(order)), rows[order]
+    taken, nameless = _taken(accepted, reserved), _nameless(accepted)
     if (taken | nameless).any():
         for at in np.flatnonzero(taken | nameless).tolist():
-            stage, run = sound.column("stage")[at].as_py(), sound.column("run_id")[at].as_py()
+            stage, run = accepted.column("stage")[at].as_py(), accepted.column("run_id")[at].as_py()
             reason = (
                 f"run_id {run[:40]!r}... is too long to be part of a file name"
                 if nameless[at]
-                else f"run {run!r} was published by Merestone, which told of its stage {base_stage(stage)} itself"
+                else f"run {run!r} was published by Merestone, which recorded its stage {base_stage(stage)} itself"
             )
             refused.append(Quarantined(int(draft.numbers[rows[at]]), reason, draft.text(int(rows[at]))))
-        sound = sound.filter(pa.array(~(taken | nameless)))
-    return Batch(lines, sound, tuple(sorted(refused, key=lambda each: each.line)))
+        accepted = accepted.filter(pa.array(~(taken | nameless)))
+    return Batch(lines, accepted, tuple(sorted(refused, key=lambda each: each.line)))
 
 
 def _doubtful(table: pa.Table) -> Bools:
@@ -422,7 +422,7 @@ def _targets(column: pa.ChunkedArray) -> tuple[Any, Bools]:
 
 
 def _event_ids(table: pa.Table) -> pa.Array:
-    """`make_event_id` over sound rows: a string array."""
+    """`make_event_id` over accepted rows: a string array."""
     return columns.to_hex(columns.id_array(columns.event_ids(*(columns.one_chunk(table.column(name)) for name in IDENTITY))))
 
 

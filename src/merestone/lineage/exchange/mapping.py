@@ -10,7 +10,7 @@ Not here: reading the lines (`ingest`), the YAML file (`audit.ingest` reads it).
       event_time_utc: {field: ts, unit: ms}  # iso (by default), s, ms or us since 1970
       rejection_reason: {field: error, default: no reason was logged}
       stage: {value: validate}             # the same for every line
-      qualifier: {field: rule}             # may be left out; tells apart what one stage says more than once of a feature: validate.<rule>
+      qualifier: {field: rule}             # optional; separates what one stage records more than once for a feature: validate.<rule>
       source_crs: {value: EPSG:25832}
       target_crs: {value: EPSG:25832}
 """
@@ -60,7 +60,7 @@ class LogMapping:
     plan: tuple[str, ...] = ()
 
     def event(self, line: dict[str, Any], sequence: int) -> LineageEvent:
-        """The event that a line tells of.
+        """The event that a line describes.
 
         Raises:
             ValueError: a member is missing or of a kind that the field cannot hold.
@@ -69,7 +69,7 @@ class LogMapping:
         for name, rule in self.rules.items():
             found = _told(line, rule)
             if found is None and name in REQUIRED:
-                raise ValueError(f"{'.'.join(rule.path)} is missing, which tells {name}")
+                raise ValueError(f"{'.'.join(rule.path)} is missing; {name} is read from it")
             values[name] = _fitted(name, found, rule)
         qualifier = values.pop(QUALIFIER, None)
         if qualifier is not None:
@@ -101,14 +101,14 @@ def read_mapping(tree: Any) -> LogMapping:
         ValueError: what is wrong, with the path of the clause.
     """
     if not isinstance(tree, Tree):
-        raise ValueError("the mapping is no object")  # noqa: TRY004 - a fault of the file's text, like the others
+        raise ValueError("the mapping is not an object")  # noqa: TRY004 - a fault of the file's text, like the others
     if unknown := tree.keys() - {"mapping_version", "plan", "fields"}:
-        raise ValueError(f"{', '.join(map(str, sorted(unknown)))} is no clause of a mapping")
+        raise ValueError(f"{', '.join(map(str, sorted(unknown)))} is not a clause of a mapping")
     if tree.get("mapping_version") != VERSION:
         raise ValueError(f"mapping_version is {tree.get('mapping_version')!r}; this version of Merestone reads {VERSION}")
     plan = tree.get("plan") or []
     if not isinstance(plan, list) or not all(isinstance(each, str) and each for each in plan):
-        raise ValueError("plan is no list of stages")
+        raise ValueError("plan is not a list of stages")
     fields = tree.get("fields")
     if not isinstance(fields, Tree):
         raise ValueError("fields is missing")  # noqa: TRY004 - as above
@@ -133,7 +133,7 @@ def _rule(name: str, rule: Any) -> Rule:
         raise ValueError(f"{where}.value is none of {', '.join(EVENT_TYPES)}")
     path = rule.get("field")
     if "field" in rule and (not isinstance(path, str) or not path):
-        raise ValueError(f"{where}.field is no name")
+        raise ValueError(f"{where}.field is not a name")
     return Rule(tuple(path.split(".")) if path else (), rule.get("value"), rule.get("default"), unit)
 
 
@@ -193,7 +193,7 @@ def read_time(value: Any) -> datetime:
         raise ValueError(f"event_time_utc is {value!r}; it has to be RFC 3339 text")  # noqa: TRY004 - as above
     parts = _RFC_3339.fullmatch(value)
     if parts is None:
-        raise ValueError(f"event_time_utc {value!r} is no RFC 3339 time")
+        raise ValueError(f"event_time_utc {value!r} is not an RFC 3339 time")
     day, clock, fraction, zone = parts.groups()
     if fraction and fraction[6:].strip("0"):
         raise ValueError(f"event_time_utc {value!r} is finer than a microsecond")
@@ -201,7 +201,7 @@ def read_time(value: Any) -> datetime:
         found = datetime.fromisoformat(f"{day}T{clock}.{(fraction or '')[:6]:0<6}{(zone or '').upper()}")
         return found if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"event_time_utc {value!r} is no RFC 3339 time") from None
+        raise ValueError(f"event_time_utc {value!r} is not an RFC 3339 time") from None
 
 
 def whole_times(values: Sequence[Any]) -> pa.Array:

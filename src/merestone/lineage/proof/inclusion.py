@@ -118,7 +118,7 @@ def _verify_expired(store: Store, run: RunManifest, expired: Expired, root: str)
     try:
         kept = read_manifest(store, path)
     except CorruptError as fault:
-        if store.size(path) is not None:  # what is missing is told already
+        if store.size(path) is not None:  # a missing file is reported already
             yield Damage(path, fault.message)
         return
     yield from verify_run(store, kept, path.partition(f"/{RUNS}/")[0])

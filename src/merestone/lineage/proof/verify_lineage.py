@@ -114,7 +114,7 @@ def verify_folder(folder: Path, trusted: str | None) -> None:
         check(not lineage or runs[name]["root"] == lineage["root"], f"the root of {who} is another one")
     check(
         {each["root"] for each in json.loads(files["roots.json"])["runs"]} == {each["root"] for each in runs.values()},
-        "roots.json tells other roots",
+        "roots.json holds other roots",
     )
     print(
         f"VERIFIED: {len(listed)} files, {len(manifests)} versions in a chain, {len(runs)} runs; newest manifest {sums[names[-1]]}, evidence.json {whole}"

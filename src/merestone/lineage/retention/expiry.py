@@ -91,7 +91,7 @@ def hold_of(text: str) -> tuple[str, str]:
             if len(days) <= 2 and days == sorted(days):
                 return kind, value
         except ValueError:
-            pass  # told below
+            pass  # reported below
     raise UsageError(
         f"{text} says nothing that can be held",
         field="--hold",
@@ -123,11 +123,11 @@ def read_holds(store: Store, root: str = ROOT) -> list[Hold]:
 
 
 def place_hold(store: Store, text: str, reason: str, *, number: str, by: str, time: str, root: str = ROOT) -> Hold:
-    """Place a hold. `number` tells it from all others. Raises UsageError where it says nothing that can be held."""
+    """Place a hold. `number` identifies it. Raises UsageError where `kind` and `value` name nothing that can be held."""
     kind, value = hold_of(text)
     hold = Hold(number, kind, value, reason, by, time)
-    told = {"id": number, "kind": kind, "value": value, "reason": reason, "placed_by": by, "placed_utc": time}
-    store.create(below(root, f"{HOLDS}/{number}.json"), _json({"format": FORMAT, **told}))
+    placed = {"id": number, "kind": kind, "value": value, "reason": reason, "placed_by": by, "placed_utc": time}
+    store.create(below(root, f"{HOLDS}/{number}.json"), _json({"format": FORMAT, **placed}))
     return hold
 
 
@@ -135,12 +135,12 @@ def release_hold(store: Store, number: str, reason: str, *, by: str, time: str, 
     """Release a hold; it stays on record.
 
     Raises:
-        UsageError: there is no such hold, or it is released already.
+        UsageError: the hold does not exist, or it is released already.
     """
     hold = next((each for each in read_holds(store, root) if each.id == number), None)
     if hold is None or hold.released is not None:
         raise UsageError(
-            f"there is no hold {number}" if hold is None else f"hold {number} is released already",
+            f"hold {number} does not exist" if hold is None else f"hold {number} is released already",
             field="--release",
             hint="`merestone lineage retain DATASET --window P --basis TEXT` lists the holds",
         )
@@ -182,7 +182,7 @@ def cutoff(today: date, window: str) -> date:
     except (ValueError, OverflowError):
         first = date.min
     if not match or first >= today:
-        raise UsageError(f"{window!r} is no window of at least a day", field="--window", hint="an ISO 8601 duration such as P6Y or P18M")
+        raise UsageError(f"{window!r} is not a window of at least a day", field="--window", hint="an ISO 8601 duration such as P6Y or P18M")
     return first
 
 
@@ -247,7 +247,7 @@ def expire(
         ConflictError: the dataset or a hold changed meanwhile. Nothing is deleted.
         StoreError: the store cannot be written.
     """
-    told = [_told(store, each, needed, this, root) for each in going]
+    prefixes = [_prefix(store, each, needed, this, root) for each in going]
     if not unchanged():
         raise ConflictError(
             "the dataset or a hold changed while lineage was carried on; nothing expired", field=root, hint="repeat the dry run"
@@ -265,7 +265,7 @@ def expire(
         "basis": this.basis,
         "by": this.by,
         "tool": dict(this.tool),
-        "prefixes": told,
+        "prefixes": prefixes,
         "previous": previous,
     }
     store.create(below(root, f"{TOMBSTONES}/{this.number}.json"), _json(doc))
@@ -296,7 +296,7 @@ def pass_number(time: datetime, nonce: str) -> str:
     return f"{time.astimezone(UTC):%Y%m%dT%H%M%SZ}-{nonce}"
 
 
-def _told(store: Store, prefix: Prefix, needed: Mapping[str, Any], this: Pass, root: str) -> dict[str, Any]:
+def _prefix(store: Store, prefix: Prefix, needed: Mapping[str, Any], this: Pass, root: str) -> dict[str, Any]:
     runs = []
     for attempts in prefix.runs:
         for each in attempts:

@@ -28,7 +28,7 @@ def check_partitions(store: Store, root: str = "", *, require_epsg_target: bool 
         store: any store, also one that Merestone did not write.
         root: the event store in it.
         require_epsg_target: every `target_crs=` folder has to name a canonical EPSG code.
-        allow_empty: a root without event files is no problem.
+        allow_empty: a root without event files passes.
 
     Raises:
         StoreError: the store cannot be read.

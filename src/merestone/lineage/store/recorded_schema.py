@@ -57,7 +57,7 @@ def conflicts(store: Store, root: str) -> Iterator[tuple[str, str]]:
         try:
             recorded = read_schema(data.decode())
         except ValueError as fault:
-            yield path, f"is no readable schema: {fault}"
+            yield path, f"is not a readable schema: {fault}"
             continue
         if path.removeprefix(_folder(root)) != f"{recorded.version}.yaml":
             yield path, f"holds schema {recorded.version}"

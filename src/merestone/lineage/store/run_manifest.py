@@ -74,7 +74,7 @@ def read_manifest(store: Store, path: str, *, sha256: str | None = None) -> RunM
     """A run manifest by its path in the store.
 
     Raises:
-        CorruptError: it is missing, is no run manifest, or has another checksum than `sha256`.
+        CorruptError: it is missing, is not a run manifest, or has another checksum than `sha256`.
     """
     try:
         data = store.get(path)
@@ -220,7 +220,7 @@ def attempts_of(store: Store, run_id: str, root: str = ROOT) -> list[RunManifest
     ]
     if not names:
         raise UsageError(
-            f"there is no sealed run {run_id!r} in {store.url}/{root}".rstrip("/"),
+            f"no sealed run {run_id!r} in {store.url}/{root}".rstrip("/"),
             field="run_id",
             hint="`merestone lineage runs DATASET` lists the runs",
         )

@@ -1,6 +1,6 @@
 """What a run did, by stage and operation: how many events passed, were warned of or rejected, when, by which software, and why.
 
-Not here: one feature (`reading.history`), how the steps are told to others (`render`).
+Not here: one feature (`reading.history`), how the steps are written for others (`render`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Step:
     """The events of one stage and operation that stand.
 
     `tools`, `reasons` (outcome and text) and `classes` (change classes) hold how many events said each; `accuracy_m` the lowest and the
-    highest that an event told; times are aware, in UTC.
+    highest of any event; times are aware, in UTC.
     """
 
     stage: str
@@ -94,24 +94,24 @@ def run_steps(store: Store, attempts: Sequence[RunManifest], root: str) -> list[
     return sorted(found.values(), key=lambda each: _order(each, plan))
 
 
-def _of_tombstone(told: Mapping[str, Any]) -> Step:
-    first, last = (datetime.fromisoformat(told[name]) if told[name] else None for name in ("first", "last"))
-    accuracy = (float(told["accuracy_m"][0]), float(told["accuracy_m"][1])) if told["accuracy_m"] else None
+def _of_tombstone(kept: Mapping[str, Any]) -> Step:
+    first, last = (datetime.fromisoformat(kept[name]) if kept[name] else None for name in ("first", "last"))
+    accuracy = (float(kept["accuracy_m"][0]), float(kept["accuracy_m"][1])) if kept["accuracy_m"] else None
     return Step(
-        told["stage"],
-        told["event_type"],
-        told["source_crs"],
-        told["target_crs"],
-        told["strategy_index"],
-        told["passed"],
-        told["warned"],
-        told["rejected"],
+        kept["stage"],
+        kept["event_type"],
+        kept["source_crs"],
+        kept["target_crs"],
+        kept["strategy_index"],
+        kept["passed"],
+        kept["warned"],
+        kept["rejected"],
         first,
         last,
         accuracy,
-        dict(told["tools"]),
+        dict(kept["tools"]),
         {},
-        dict(told["classes"]),
+        dict(kept["classes"]),
     )
 
 

@@ -48,7 +48,7 @@ _FORM: dict[str, Any] = {
 class Expired:
     """One sealed attempt of a run whose parts expired.
 
-    `run_manifest` and `sha256` name the run manifest, which stays; `verdict` and `steps` tell of the whole run what its events told;
+    `run_manifest` and `sha256` name the run manifest, which stays; `verdict` and `steps` summarise what the run's events recorded;
     `baseline` names the run manifest that holds its rows of live features (`run_manifest`, `sha256`, `events`, `root`), None without such rows.
     """
 

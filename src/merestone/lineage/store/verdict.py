@@ -25,7 +25,7 @@ from merestone.storage.open import open_store
 from merestone.storage.port import Store
 
 MOST_REASONS = 10_000
-"""How many different reasons are told apart: a reason quotes a value, so a broken delivery may have one a row. The rest counts as others."""
+"""How many different reasons are counted apart. A reason quotes a value, and a broken delivery can have one in each row. The rest counts as others."""
 OTHERS = "other reasons"
 
 
@@ -82,10 +82,10 @@ def run_summary(store: Store, run_id: str, root: str = ROOT) -> dict[str, Any]:
             MOST_REASONS,
         )
     often = sorted(reasons.items(), key=lambda each: (-each[1], each[0][0], each[0][1], each[0][2] or ""))
-    told = [
+    counts = [
         {"stage": stage, "outcome": outcome, "reason": reason, "events": events} for (stage, outcome, reason), events in often[:SAMPLES]
     ]
-    return _summary(attempts, total, stages, told)
+    return _summary(attempts, total, stages, counts)
 
 
 def _of_tombstone(attempts: Sequence[RunManifest], expired: Expired) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class _Written:
 class RunWriter:
     """Takes the events of one attempt of a run, batch by batch, and keeps at most `part_rows` of them in memory (about 70 bytes each).
 
-    `scratch` is a local folder that exists; parts wait there until `seal`. `nonce` tells the files of this process from those of another.
+    `scratch` is a local folder that exists; parts wait there until `seal`. `nonce` separates the files of this process from those of another.
     """
 
     scratch: str
