@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import struct
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pyogrio
@@ -14,7 +15,9 @@ import shapely
 from estate import save
 from merestone.compare.sides import open_side
 from merestone.draft import init
-from merestone.source.port import UnreadableValueError
+from merestone.errors import SourceError
+from merestone.source.open import open_source
+from merestone.source.port import SourceSpec, UnreadableValueError
 
 CASES = Path(__file__).parent
 POINT = {"geometry_type": "point"}
@@ -270,3 +273,236 @@ def test_n19_a_stale_count_condemns_nothing(estate, name):
     night = product.publish(CASES / f"N19/{name}.gpkg")
     assert (night.status, night.result.features) == ("unchanged", 9), night.said
     assert product.publish(CASES / "N19/clean.gpkg").status == "unchanged"
+
+
+# --- N06 -------------------------------------------------------------------------------------------------------------------------------
+
+
+def geojson(path, *features, **members):
+    """Features as they are written here, byte for byte."""
+    head = "".join(f"{json.dumps(name)}: {json.dumps(value)}, " for name, value in members.items())
+    path.write_text('{"type": "FeatureCollection", ' + head + '"features": [\n' + ",\n".join(features) + "\n]}", encoding="utf-8")
+    return path
+
+
+def feature(properties, *, geometry='{"type": "Point", "coordinates": [1, 2]}', more=""):
+    return f'{{"type": "Feature", {more}"properties": {properties}, "geometry": {geometry}}}'
+
+
+@pytest.mark.parametrize(("name", "member"), [("attr", "name"), ("geometry", "geometry")])
+def test_n06_a_member_twice_in_one_object(estate, name, member):
+    product = estate([field("pid", "string"), field("name", "string")], **POINT)
+    night = product.publish(CASES / f"N06/{name}.geojson")
+    refused(night, product)
+    for words in (f"the member '{member}' stands twice", "feature 1", "line 1"):
+        assert words in night.said
+
+
+@pytest.mark.parametrize(
+    ("text", "member", "line"),
+    [
+        (feature('{"pid": "a", "o": {"x": 1, "x": 2}}'), "x", 3),
+        (feature('{"pid": "a", "l": [[{"x": 1, "x": 1}]]}'), "x", 3),
+        (feature('{"pid": "a"}', more='"type": "Feature", '), "type", 3),
+        (feature('{"pid": "a",\n "na\\u006de": 1,\n "name": 2}'), "name", 5),
+        (feature('{"pid": "a"}', geometry='{"type": "Point", "coordinates": [1, 2], "coordinates": [3, 4]}'), "coordinates", 3),
+    ],
+)
+def test_n06_at_every_level_and_in_text_sequences(estate, tmp_path, text, member, line):
+    product = estate([field("pid", "string")], **POINT)
+    product.settings["extra_columns"] = "warn"
+    night = product.publish(geojson(tmp_path / "d.geojson", feature('{"pid": "b"}'), text))
+    refused(night, product)
+    assert f"the member '{member}' stands twice in one object: feature 2 in line {line}" in night.said
+    lines = tmp_path / "d.geojsonl"
+    lines.write_text(feature('{"pid": "b"}') + "\n\n" + text.replace("\n", "") + "\n")
+    night = product.publish(lines)
+    refused(night, product)
+    assert f"the member '{member}' stands twice in one object: feature 2 in line 3" in night.said
+
+
+def test_n06_a_member_of_the_collection(estate, tmp_path):
+    path = tmp_path / "d.geojson"
+    path.write_text(
+        '{"type": "FeatureCollection", "features": [' + feature('{"pid": "a"}') + '],\n"features": [' + feature('{"pid": "b"}') + "]}"
+    )
+    night = estate([field("pid", "string")], **POINT).publish(path)
+    assert night.status == "refused"
+    assert "the member 'features' stands twice in one object: line 2" in night.said
+
+
+# --- N10 -------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_n10_a_feature_id_is_no_property(estate):
+    product = estate([field("id", "string"), field("n", "string")], key="id", **POINT)
+    night = product.publish(CASES / "N10/some.geojson")
+    refused(night, product)
+    assert "1 null key (row 1 of the file)" in night.said
+    text = estate([field("pid", "string")], **POINT)
+    night = text.publish(CASES / "N10/text.geojson")
+    assert (night.status, set(text.rows())) == ("published", {"p0", "p1"}), night.said
+
+
+def test_n10_unless_the_publication_names_it(estate):
+    product = estate([field("place", "string"), field("pid", "string")], key="place", **POINT)
+    night = product.publish({"path": str(CASES / "N10/text.geojson"), "feature_id": "place"})
+    assert (night.status, set(product.rows())) == ("published", {"parcels.0", "parcels.1"}), night.said
+
+
+@pytest.mark.parametrize(
+    ("kind", "ids", "properties", "keys"),
+    [
+        ("integer", ['"a.1"', '"a.2"'], ["7", "8"], {7, 8}),
+        ("string", ["1", "2"], ['"x"', '"y"'], {"x", "y"}),
+        ("string", ['"x"', "2"], ['"007"', '"8"'], {"007", "8"}),
+    ],
+)
+def test_n10_the_property_keeps_its_own_type(estate, tmp_path, kind, ids, properties, keys):
+    features = [feature(f'{{"id": {own}}}', more=f'"id": {given}, ') for given, own in zip(ids, properties, strict=True)]
+    product = estate([field("id", kind)], key="id", **POINT)
+    night = product.publish(geojson(tmp_path / "d.geojson", *features))
+    assert (night.status, set(product.rows())) == ("published", keys), night.said
+    (tmp_path / "d.geojsonl").write_text("\n".join(features) + "\n")
+    assert product.publish(tmp_path / "d.geojsonl").status == "unchanged"
+
+
+# --- N16 -------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_n16_malformed_positions_are_named(estate):
+    product = estate([field("k", "string")], key="k", geometry_type="multipolygon")
+    night = product.publish(CASES / "N16/bad.geojson")
+    refused(night, product)
+    shown = dict(types_of(night)["geometry"])
+    assert set(shown) == {2, 3, 4, 5, 6}
+    for row, words in {2: "11.5", 3: "null", 4: "null", 5: '"14.51"', 6: "[15.51]"}.items():
+        assert words in shown[row]
+    clean = product.publish(CASES / "N16/clean.geojson")
+    assert (clean.status, clean.result.features) == ("published", 6), clean.said
+    strings = estate([field("k", "string")], key="k", **POINT)
+    night = strings.publish(CASES / "N16/strings.geojson")
+    refused(night, strings)
+    assert [row for row, _ in types_of(night)["geometry"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "coordinates", "words"),
+    [
+        ("Point", "[1]", "coordinates is [1]"),
+        ("Point", "[[1, 2]]", "coordinates is [[1, 2]]"),
+        ("Point", "[1, true]", "[1, true]"),
+        ("LineString", "[[0, 0], [1, null]]", "coordinates[1] is [1, null]"),
+        ("LineString", "[[0, 0], {}]", "coordinates[1] is {}"),
+        ("MultiPoint", "[[0, 0], []]", "coordinates[1] is []"),
+        ("Polygon", "[[[0, 0], [1, 0], [1, 1], [0, 0]], [0, 0]]", "coordinates[1][0] is 0"),
+        ("Circle", "[0, 0]", '"Circle" is no type'),
+        ("GeometryCollection", "[]", "without a list of geometries"),
+    ],
+)
+def test_n16_each_form(estate, tmp_path, kind, coordinates, words):
+    good = feature('{"k": "a"}', geometry='{"type": "LineString", "coordinates": [[0, 0], [1, 1]]}')
+    bad = feature('{"k": "b"}', geometry=f'{{"type": "{kind}", "coordinates": {coordinates}}}')
+    product = estate([field("k", "string")], key="k")
+    for path in (geojson(tmp_path / "d.geojson", good, bad), tmp_path / "d.geojsonl"):
+        if path.suffix == ".geojsonl":
+            path.write_text(f"{good}\n{bad}\n")
+        night = product.publish(path)
+        refused(night, product)
+        assert [(row, words in shown) for row, shown in types_of(night)["geometry"]] == [(2, True)], night.said
+
+
+def test_n16_text_after_a_nul(estate, tmp_path):
+    path = geojson(tmp_path / "d.geojson", feature('{"k": 1, "v": null}'), feature('{"k": 2, "v": "a\\u0000b"}'))
+    product = estate([field("k", "integer"), field("v", "string")], key="k", **POINT)
+    night = product.publish(path)
+    refused(night, product)
+    assert types_of(night) == {"v": [(2, r"'a\x00b'")]}
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**64)])
+def test_n16_an_integer_beyond_64_bits_is_never_another_number(estate, tmp_path, value):
+    lines = tmp_path / "d.geojsonl"
+    lines.write_text(feature('{"k": 1, "v": 1}') + "\n" + feature(f'{{"k": 2, "v": {value}}}') + "\n")
+    product = estate([field("k", "integer"), field("v", "integer")], key="k", **POINT)
+    night = product.publish(lines)
+    refused(night, product)
+    assert types_of(night) == {"v": [(2, str(value))]} or "v: " in night.said
+    collection = geojson(tmp_path / "d.geojson", feature(f'{{"k": 2, "v": {value}}}'))
+    with pytest.raises(SourceError, match="Unrecognized number") if value > 0 else nullcontext():
+        refused(product.publish(collection), product)
+
+
+# --- N17 -------------------------------------------------------------------------------------------------------------------------------
+
+HYDRANTS = [field("asset", "string"), field("kind", "string")]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("arcgis", "exceededTransferLimit is true"), ("ogcapi", "numberMatched is 40 and it holds 36 features")]
+)
+def test_n17_a_part_removes_nothing(estate, name, words):
+    product = estate(HYDRANTS, key="asset", **POINT)
+    assert product.publish(CASES / "N17/night1.geojson").result.features == 40
+    night = product.publish(CASES / f"N17/{name}.geojson")
+    refused(night, product, 1)
+    assert words in night.said
+    assert len(product.rows()) == 40
+
+
+@pytest.mark.parametrize(
+    ("members", "status"),
+    [
+        ({"numberMatched": 2, "numberReturned": 2}, "published"),
+        ({"numberMatched": "unknown", "numberReturned": 1}, "published"),
+        ({"numberMatched": 2, "links": [{"rel": "next", "href": "x"}, {"rel": "self"}]}, "published"),
+        ({"totalFeatures": "unknown", "links": [{"rel": "prev", "href": "x"}]}, "published"),
+        ({"exceededTransferLimit": False}, "published"),
+        ({"exceededTransferLimit": True}, "refused"),
+        ({"totalFeatures": 3}, "refused"),
+        ({"numberMatched": "3"}, "refused"),
+        ({"links": {"next": "x"}}, "refused"),
+        ({"links": [{"rel": "next", "href": "x"}], "numberReturned": 2}, "refused"),
+    ],
+)
+def test_n17_what_a_file_says_of_itself(estate, tmp_path, members, status):
+    path = geojson(tmp_path / "d.geojson", feature('{"k": 1}'), feature('{"k": 2}'), **members)
+    night = estate([field("k", "integer")], key="k", **POINT).publish(path)
+    assert night.status == status, night.said
+    with pytest.raises(SourceError, match="is a part") if status == "refused" else nullcontext():
+        open_side(str(path))
+
+
+def test_n17_members_after_the_features_and_esris_own_json(estate, tmp_path):
+    esri = {
+        "geometryType": "esriGeometryPoint", "spatialReference": {"wkid": 4326}, "fields": [{"name": "k", "type": "esriFieldTypeInteger"}],
+        "features": [{"attributes": {"k": at}, "geometry": {"x": at, "y": at}} for at in range(3)],
+    }  # fmt: skip
+    product = estate([field("k", "integer")], key="k", **POINT)
+    for limit, status in ((True, "refused"), (False, "published")):
+        path = tmp_path / f"{limit}.json"
+        path.write_text(json.dumps({**esri, "exceededTransferLimit": limit}))
+        assert product.publish(path).status == status
+
+
+def test_a_json_text_that_breaks_off_or_goes_on_is_an_error(tmp_path):
+    whole = geojson(tmp_path / "whole.geojson", *(feature(f'{{"k": {at}}}') for at in range(3))).read_text()
+    for name, text, words in (
+        ("cut", whole[:-40], "after feature 2"),
+        ("more", whole + "{}", "there is text after its end"),
+        ("comma", whole.replace("},\n{", "}\n{", 1), "',' is missing in line 3, after feature 1"),
+        ("deep", whole.replace("[1, 2]", "[" * 50_000 + "]" * 50_000, 1), "nested too deeply"),
+    ):
+        path = tmp_path / f"{name}.geojson"
+        path.write_text(text)
+        with pytest.raises(SourceError, match=words):
+            open_source(SourceSpec(str(path)))
+
+
+def test_a_feature_larger_than_what_is_read_at_once_and_many_small_ones(tmp_path):
+    ring = [[at % 360 / 4, at // 360 / 400] for at in range(150_000)]
+    long = feature('{"k": -1}', geometry=json.dumps({"type": "LineString", "coordinates": ring}))
+    many = [feature(f'{{"k": {at}}}') for at in range(20_000)]
+    source = open_source(SourceSpec(str(geojson(tmp_path / "d.geojson", *many, long, *many, numberMatched=40_001))))
+    assert source.delivery.rows == sum(batch.num_rows for batch in source.batches()) == 40_001
+    assert source.delivery.findings == source.delivery.misfits == ()

@@ -76,7 +76,12 @@ SOURCE: Final = Group(
             "crs", Text(form="a CRS", parse=_known_crs, hint="such as EPSG:28992"), "the CRS, asserted where the file states none; recorded"
         ),
         Clause("encoding", Text(form="an encoding"), "the encoding of text, asserted where the file states none; recorded"),
-        Clause("geometry", Name("a column"), "the geometry column, where a file has several"),
+        Clause("geometry", Name("a column"), "the geometry column, where a file has several or none says so"),
+        Clause(
+            "feature_id",
+            Name("a column"),
+            "the column to make of the ids that GeoJSON gives its features beside their properties; without it they are no column",
+        ),
         Clause("x", Name("a column"), "the column of x in a CSV file"),
         Clause("y", Name("a column"), "the column of y in a CSV file"),
         Clause("wkt", Name("a column"), "the column of WKT in a CSV file"),
@@ -422,6 +427,7 @@ def _source(value: str | dict[str, Any], base: Path) -> SourceSpec:
         crs=value.get("crs"),
         encoding=value.get("encoding"),
         geometry=value.get("geometry"),
+        feature_id=value.get("feature_id"),
     )
 
 

@@ -5,11 +5,14 @@ Not here: any one format (`vector`, `shapefile`, `geoparquet`), which file is me
 
 from __future__ import annotations
 
+from merestone.errors import SourceError
 from merestone.source.geoparquet import GeoParquetSource
 from merestone.source.located import locate
 from merestone.source.port import Source, SourceSpec, UnreadableValueError
 from merestone.source.shapefile import ShapefileSource
 from merestone.source.vector import VectorSource
+
+_REFUSED = {"crs_mismatch", "member_twice", "partial"}  # what stands in the rows is then not what was meant
 
 
 def open_source(spec: SourceSpec) -> Source:
@@ -28,13 +31,16 @@ def open_source(spec: SourceSpec) -> Source:
 
 
 def open_unjudged(spec: SourceSpec) -> Source:
-    """A reader of a delivery that no gate judges: a cell that is no value of its column, which a gate would refuse, is an error here.
+    """A reader of a delivery that no gate judges: what a gate would refuse it for, before any rule, is an error here.
 
     Raises:
-        SourceError, UsageError: as `open_source`.
+        SourceError, UsageError: as `open_source`; the file contradicts itself, or says that it is a part.
         UnreadableValueError: a cell is no value of its column's type.
     """
     source = open_source(spec)
+    for finding in source.delivery.findings:
+        if finding.severity == "error" and finding.rule in _REFUSED:
+            raise SourceError(f"{spec.path}: {finding.observed}", field=finding.field or None, hint=finding.remedy)
     for each in source.delivery.misfits:
         raise UnreadableValueError(
             spec.path,

@@ -19,8 +19,8 @@ BATCH_ROWS = 65_536
 class SourceSpec:
     """Which delivery to read, and what is asserted about it where the file says nothing.
 
-    `crs` and `encoding` assert what is missing; `geometry` names the column where a file has several; `previous_names` is unused by
-    readers. Paths are absolute.
+    `crs` and `encoding` assert what is missing; `geometry` names the column where a file has several; `feature_id` is the name of a column
+    that is made of the ids which GeoJSON gives its features beside their properties. Paths are absolute.
     """
 
     path: str
@@ -28,6 +28,7 @@ class SourceSpec:
     crs: str | None = None
     encoding: str | None = None
     geometry: str | None = None
+    feature_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.errors import SourceError
+from merestone.errors import SourceError, UsageError
 from merestone.results.finding import Finding
 from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain, plain_type
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.gdal import Gdal, geometry_places
 from merestone.source.geopackage import Layer, is_stored, look
-from merestone.source.json_lines import check_records
+from merestone.source.json_features import Census, census_of_collection, census_of_sequence, column_of
 from merestone.source.located import Located, open_bytes
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec
 
 _ONE_LAYER = {"GeoJSON", "GeoJSONSeq", "TopoJSON", "FlatGeobuf"}
+_JSON = {"GeoJSON", "GeoJSONSeq"}
 _COUNTED = {"FlatGeobuf", "OpenFileGDB"}  # the row count stands in a header
 _UNDEFINED = {"Undefined geographic SRS": "srs_id 0", "Undefined Cartesian SRS": "srs_id -1"}
 
@@ -38,6 +39,7 @@ class VectorSource:
         self._gdal = Gdal(found)
         if found.format == "GPKG":
             _refuse_unfinished(found)
+        census = self._in_json()  # before GDAL, which reads of a broken text what it can
         self._layer = self._chosen_layer(spec.layer, spec.path)
         with self._gdal.stream(self._layer, BATCH_ROWS) as (meta, reader):
             schema = reader.schema
@@ -50,6 +52,10 @@ class VectorSource:
             field = schema.field(at)
             content = _content(field)
             fields.append(pa.field(name, pa.string() if content is JSON_TEXT else plain_type(field.type), metadata=content))
+        self._made: dict[str, Any] = {}  # columns that are made here and not by GDAL, whole; those that GDAL has not come last
+        self._added = 0
+        if census is not None:
+            names, fields = self._with_ids(names, fields, census, spec)
         geometries: list[GeometryColumn] = []
         findings: list[Finding] = []
         for at in self._geometries:
@@ -78,9 +84,10 @@ class VectorSource:
                 field=found.shown,
                 hint="copy or export it again",
             )
-        if found.format == "GeoJSONSeq":
-            with open_bytes(found) as file:
-                rows = check_records(file, found.shown)
+        misfits = seen.misfits if seen is not None else ()
+        if census is not None:
+            rows, misfits = census.rows, census.misfits(geometries[0].name if geometries else None)
+            findings += census.findings()
         is_geopackage = found.format == "GPKG"
         self._delivery = Delivery(
             path=spec.path,
@@ -93,7 +100,7 @@ class VectorSource:
             fid_column=schema.field(0).name if is_geopackage else "gml_id" if found.format == "GML" and "gml_id" in names else None,
             utc_columns=frozenset(each.name for each in fields if is_geopackage and pa.types.is_timestamp(each.type)),
             findings=(*findings, *(seen.findings if seen is not None else ()), *self._gdal.spoken()),
-            misfits=seen.misfits if seen is not None else (),
+            misfits=tuple(each for each in misfits if each.name in {field.name for field in fields}),
         )
 
     @property
@@ -128,6 +135,44 @@ class VectorSource:
             delivered[geometry] = geometries[0].name
         return replace(seen, misfits=tuple(replace(each, name=delivered[each.name]) for each in seen.misfits))
 
+    def _in_json(self) -> Census | None:
+        """What the strict reading of a GeoJSON text says; None for other formats."""
+        if self._found.format not in _JSON:
+            return None
+        with open_bytes(self._found) as file:
+            read = census_of_sequence if self._found.format == "GeoJSONSeq" else census_of_collection
+            return read(file, self._found.shown)
+
+    def _with_ids(self, names: list[str], fields: list[Any], census: Census, spec: SourceSpec) -> tuple[list[str], list[Any]]:
+        """Names and fields where features have ids: the property `id` is a column if there is one, the ids if `feature_id` names it.
+
+        GDAL makes one column of both.
+        """
+        wanted: dict[str, list[Any]] = {}
+        if census.ids and "id" in names and not census.has_property:
+            at = names.index("id")
+            del self._places[at], names[at], fields[at]
+        elif census.ids and "id" in names:
+            wanted["id"] = census.of_properties
+        if spec.feature_id is not None:
+            if spec.feature_id in names:
+                raise UsageError(
+                    f"{self._found.shown} has a property {spec.feature_id!r}, so that the ids of features need another name",
+                    field="source.feature_id",
+                    hint="name a column that no property has",
+                )
+            wanted[spec.feature_id] = census.of_features
+        for name, values in wanted.items():
+            array, content = column_of(values)
+            self._made[name] = array
+            field = pa.field(name, array.type, metadata=content)
+            if name in names:
+                fields[names.index(name)] = field
+            else:
+                names, fields = [*names, name], [*fields, field]
+                self._added += 1
+        return names, fields
+
     def _chosen_layer(self, asked: str | None, spec_path: str) -> str | None:
         if asked is None and self._found.format in _ONE_LAYER:
             return None
@@ -149,8 +194,12 @@ class VectorSource:
     def _shaped(self, batch: Any, first_row: int) -> Any:
         out = []
         for at, field in zip(self._places, self._delivery.schema, strict=False):  # geometries come after the attributes
+            if field.name in self._made:
+                out.append(self._made[field.name].slice(first_row - 1, batch.num_rows))
+                continue
             column = plain(batch.column(at))
             out.append(checked_text(column, path=self._found.shown, name=field.name, first_row=first_row))
+        out += [array.slice(first_row - 1, batch.num_rows) for name, array in list(self._made.items())[len(self._made) - self._added :]]
         out += [plain(batch.column(at)).cast(pa.binary()) for at in self._geometries]
         for each in self._delivery.misfits:
             there = each.rows[(each.rows >= first_row) & (each.rows < first_row + batch.num_rows)] - first_row
@@ -188,7 +237,7 @@ def _geometry(label: str, field: Any, kind: str) -> GeometryColumn:
         return GeometryColumn(label, None, {"TopoJSON": "TopoJSON states none", "GeoJSON": "crs null"}.get(kind, "none in the file"))
     if isinstance(crs, str):
         return GeometryColumn(label, crs, "file")
-    if kind in {"GeoJSON", "GeoJSONSeq"} and str(crs.get("id", {}).get("code")) in {"4326", "4979"}:
+    if kind in _JSON and str(crs.get("id", {}).get("code")) in {"4326", "4979"}:
         # RFC 7946 section 4: WGS 84, longitude first; GDAL calls it EPSG:4979 where a position has a height
         return GeometryColumn(label, "OGC:CRS84", "RFC 7946")
     if crs.get("name") in _UNDEFINED:

@@ -1,0 +1,370 @@
+"""What a GeoJSON text holds, read strictly and once beside GDAL, which reads it leniently.
+
+GDAL leaves out a part or a hole that it cannot read, a record that it cannot parse, and the first of two members with one name; it ends a
+text at its first NUL, and gives a feature's id where a property called `id` is missing. What it would do so is named here.
+Not here: reading rows (`vector`), whether a text is a sequence (`json_lines`).
+Clauses: RFC 7946 sections 3.1 (positions) and 3.2 (a feature's id is none of its properties), RFC 8259 section 4 (names are unique),
+OGC API Features part 1, 7.15 (numberMatched, numberReturned, next).
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from merestone.errors import SourceError
+from merestone.results.finding import SAMPLES, Finding, Sample
+from merestone.source import whole
+from merestone.source.columns import JSON_TEXT
+from merestone.source.json_lines import records
+from merestone.source.port import Misfits
+
+_CHUNK = 1 << 20
+_DEPTHS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "Polygon": 2, "MultiLineString": 2, "MultiPolygon": 3}
+_NUMBERS = frozenset({int, float})
+_INT64 = range(-(2**63), 2**63)
+_BLANKS = re.compile(r"[ \t\r\n\ufeff]*")
+_ABSENT: Any = object()
+
+
+@dataclass(slots=True)
+class Census:
+    """What was counted and found.
+
+    rows: how many features; None where the text is neither a collection of features nor one feature. ids: whether a feature has an id of
+    its own. of_features, of_properties: the id of each feature, and its property called `id`; None where it has none.
+    """
+
+    rows: int | None = 0
+    ids: bool = False
+    of_features: list[Any] = field(default_factory=list)
+    of_properties: list[Any] = field(default_factory=list)
+    has_property: bool = False
+    twice: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    cut: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    broken: list[tuple[int, str]] = field(default_factory=list)
+    part: Finding | None = None
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What refuses the delivery: members that stand twice, and that it is a part."""
+        out = [] if self.part is None else [self.part]
+        for name, places in self.twice.items():
+            shown = ", ".join(f"feature {row} in line {line}" if row else f"line {line}" for row, line in places[:SAMPLES])
+            out.append(
+                Finding(
+                    "schema",
+                    name,
+                    "member_twice",
+                    "error",
+                    "each member once in a JSON object (RFC 8259 section 4)",
+                    f"the member {name!r} stands twice in one object: {shown}{', ...' if len(places) > SAMPLES else ''}",
+                    len(places),
+                    tuple(Sample(None, row or None) for row, _ in places[:SAMPLES]),
+                    remedy="deliver each member once: which of the two is meant cannot be decided",
+                )
+            )
+        return tuple(out)
+
+    def misfits(self, geometry: str | None) -> tuple[Misfits, ...]:
+        """The cells that GDAL would change; `geometry` is the delivered name of that column."""
+        out = [_misfits(name, cells, "text without NUL, and integers of 64 bits") for name, cells in self.cut.items()]
+        if self.broken and geometry is not None:
+            out.append(_misfits(geometry, self.broken, "a GeoJSON geometry (RFC 7946 section 3.1)"))
+        return tuple(out)
+
+
+def _misfits(name: str, cells: list[tuple[int, str]], expected: str) -> Misfits:
+    return Misfits(name, np.array([row for row, _ in cells], np.int64), pa.array([said for _, said in cells], pa.string()), expected)
+
+
+def column_of(values: list[Any]) -> tuple[Any, dict[bytes, bytes] | None]:
+    """JSON values as a pyarrow array of one type, and the field metadata that it needs: texts of JSON where they are of several."""
+    kinds = {type(each) for each in values if each is not None}
+    if kinds <= {int} and all(each is None or each in _INT64 for each in values):
+        return pa.array(values, pa.int64()), None
+    if kinds <= {str}:
+        return pa.array(values, pa.string()), None
+    return pa.array([None if each is None else json.dumps(each, ensure_ascii=False) for each in values], pa.string()), JSON_TEXT
+
+
+def census_of_sequence(file: IO[bytes], shown: str) -> Census:
+    """Read a text sequence, one feature a record.
+
+    Raises:
+        SourceError: a record is no JSON or no feature; names its number, counted from 1.
+    """
+    reader = _Reader(shown)
+    for row, (first, raw) in enumerate(records(file), start=1):
+        text = raw.decode("utf-8", "surrogateescape").strip("\ufeff \t\r\n")
+        try:
+            feature, end = reader.decoder.raw_decode(text)
+            said = "it is no Feature" if not isinstance(feature, dict) or feature.get("type") != "Feature" else None
+            said = "there is text after the feature" if said is None and end != len(text) else said
+        except RecursionError:
+            said = "it is nested too deeply"
+        except ValueError as fault:
+            said = str(fault)
+        if said is not None:
+            raise SourceError(f"{shown} is broken or cut off at record {row}: {said}", field=shown, hint="copy or export it again")
+        reader.feature(feature, text, 0, len(text), partial(_line_in, text, first))
+    return reader.census
+
+
+def census_of_collection(file: IO[bytes], shown: str) -> Census:
+    """Read a FeatureCollection (or one Feature) feature by feature; of a text of another kind nothing but its members is judged.
+
+    Raises:
+        SourceError: the text is no JSON to its end.
+    """
+    reader = _Reader(shown)
+    text = _Text(file, reader)
+    members: dict[str, Any] = {}
+    text.expect("{")
+    while not text.comes("}"):
+        if members:
+            text.expect(",")
+        name, value = text.value(), _ABSENT
+        text.expect(":")
+        if name == "features" and text.comes("["):
+            value = text.features()
+        else:
+            start = text.at
+            value = text.value()
+            reader.named(0, text.buffer, start, text.at, text.line)
+        if name in members:
+            reader.census.twice.setdefault(str(name), []).append((0, text.line(text.at)))
+        members[str(name)] = value
+    text.end()
+    census = reader.census
+    if members.get("type") == "Feature":
+        reader.feature(members, "", 0, 0, lambda _: 1)
+    elif "features" not in members or members.get("type") == "Topology":
+        census.rows = None
+    if census.rows is not None:
+        census.part = whole.partial(members, census.rows)
+    return census
+
+
+def _line_in(text: str, first: int, at: int) -> int:
+    return first + text.count("\n", 0, at)
+
+
+class _Reader:
+    """Judges features one by one. Objects with a member twice are noted by the decoder while it reads."""
+
+    def __init__(self, shown: str) -> None:
+        self.census = Census()
+        self.shown = shown
+        self.decoder = json.JSONDecoder(object_pairs_hook=self._object)
+        self._twice: list[str] = []
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            seen: set[str] = set()
+            self._twice += [name for name, _ in pairs if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+        return made
+
+    def forget(self) -> None:
+        """Drop what was noted of a text that is to be read again from its beginning."""
+        self._twice.clear()
+
+    def named(self, row: int, text: str, start: int, end: int, line: Callable[[int], int]) -> None:
+        """Give the members that were noted their place."""
+        for name in self._twice:
+            at = text.rfind(json.dumps(name, ensure_ascii=False), start, end)
+            self.census.twice.setdefault(name, []).append((row, line(max(at, start))))
+        self._twice.clear()
+
+    def feature(self, value: Any, text: str, start: int, end: int, line: Callable[[int], int]) -> None:
+        """Judge one feature, whose text stands between two places."""
+        census = self.census
+        row = census.rows = (census.rows or 0) + 1
+        if self._twice:
+            self.named(row, text, start, end, line)
+        if not isinstance(value, dict):
+            raise SourceError(
+                f"{self.shown}: feature {row} is no object but {json.dumps(value)[:40]}", field=self.shown, hint="copy or export it again"
+            )
+        properties = value.get("properties")
+        if "attributes" in value and "type" not in value:  # Esri's own JSON
+            properties = value["attributes"]
+        elif value.get("type") != "Feature":
+            raise SourceError(
+                f"{self.shown}: feature {row} says that it is of type {value.get('type')!r}",
+                field=self.shown,
+                hint="copy or export it again",
+            )
+        else:
+            said = _fault(value.get("geometry"))
+            if said is not None:
+                census.broken.append((row, said))
+        properties = properties if isinstance(properties, dict) else {}
+        own, named = value.get("id"), properties.get("id", _ABSENT)
+        census.ids = census.ids or own is not None
+        census.has_property = census.has_property or named is not _ABSENT
+        census.of_features.append(own)
+        census.of_properties.append(None if named is _ABSENT else named)
+        if text.find("\\u0000", start, end) >= 0 or not all(each in _INT64 for each in properties.values() if type(each) is int):
+            self._suspect(row, properties)
+
+    def _suspect(self, row: int, properties: dict[str, Any]) -> None:
+        for name, value in properties.items():
+            if isinstance(value, str) and "\0" in value:
+                self.census.cut.setdefault(name, []).append((row, repr(value)))
+            elif type(value) is int and value not in _INT64:
+                self.census.cut.setdefault(name, []).append((row, str(value)))
+
+
+class _Text:
+    """A JSON text that is read piece by piece: never more of it than one feature and a chunk is held."""
+
+    def __init__(self, file: IO[bytes], reader: _Reader) -> None:
+        self._file, self._reader = file, reader
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")  # what is no UTF-8 is named when the rows are read
+        self.buffer, self.at = "", 0
+        self._lines, self._whole = 1, False
+
+    def line(self, at: int) -> int:
+        """The number of the line in which a place of the buffer lies, from 1."""
+        return self._lines + self.buffer.count("\n", 0, at)
+
+    def comes(self, mark: str) -> bool:
+        """Whether a mark comes next; it is then behind."""
+        self._skip()
+        if self.buffer[self.at : self.at + 1] != mark:
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, mark: str) -> None:
+        """Raises SourceError where a mark does not come next."""
+        if not self.comes(mark):
+            raise self._broken(f"{mark!r} is missing")
+
+    def value(self) -> Any:
+        """The next value, whatever it is."""
+        self._skip()
+        wanted = _CHUNK
+        while True:
+            try:
+                value, end = self._reader.decoder.raw_decode(self.buffer, self.at)
+            except RecursionError:
+                raise self._broken("it is nested too deeply") from None
+            except ValueError as fault:
+                if self._whole:
+                    raise self._broken(getattr(fault, "msg", str(fault))) from None
+            else:
+                if end < len(self.buffer) or self._whole:  # a number at the end of the buffer may go on
+                    self.at = end
+                    return value
+            self._reader.forget()
+            self._read(wanted)
+            wanted *= 2
+
+    def features(self) -> int:
+        """Judge the features of the list that has begun; gives their number."""
+        count = 0
+        while not self.comes("]"):
+            if count:
+                self.expect(",")
+            self._skip()
+            if self.at > _CHUNK:
+                self._drop()
+            start = self.at
+            value = self.value()
+            self._reader.feature(value, self.buffer, start, self.at, self.line)
+            count += 1
+        return count
+
+    def end(self) -> None:
+        """Raises SourceError where more text follows."""
+        self._skip()
+        if self.at < len(self.buffer):
+            raise self._broken("there is text after its end")
+
+    def _skip(self) -> None:
+        while True:
+            self.at = _BLANKS.match(self.buffer, self.at).end()  # type: ignore[union-attr]
+            if self.at < len(self.buffer) or self._whole:
+                return
+            self._drop()
+            self._read(_CHUNK)
+
+    def _drop(self) -> None:
+        self._lines += self.buffer.count("\n", 0, self.at)
+        self.buffer, self.at = self.buffer[self.at :], 0
+
+    def _read(self, wanted: int) -> None:
+        raw = self._file.read(wanted)
+        self._whole = not raw
+        self.buffer += self._decoder.decode(raw, self._whole)
+
+    def _broken(self, said: str) -> SourceError:
+        return SourceError(
+            f"{self._reader.shown} is truncated or not GeoJSON: {said} in line {self.line(self.at)}, after feature {self._reader.census.rows}",
+            field=self._reader.shown,
+            hint="copy or export it again",
+        )
+
+
+def _fault(geometry: Any) -> str | None:
+    """What is wrong with the form of a GeoJSON geometry, None where nothing is; null is none."""
+    if geometry is None:
+        return None
+    if not isinstance(geometry, dict):
+        return f"the geometry is {_text(geometry)}, not an object"
+    kind = geometry.get("type")
+    if kind == "GeometryCollection":
+        members = geometry.get("geometries")
+        if not isinstance(members, list):
+            return "a GeometryCollection without a list of geometries"
+        for at, each in enumerate(members):
+            said = "it is null" if each is None else _fault(each)
+            if said is not None:
+                return f"geometries[{at}]: {said}"
+        return None
+    if kind not in _DEPTHS:
+        return f"{_text(kind)} is no type of geometry"
+    coordinates = geometry.get("coordinates")
+    if not isinstance(coordinates, list):
+        return f"coordinates are {_text(coordinates)}, not a list"
+    return None if _is_nested(coordinates, _DEPTHS[kind]) else _place(coordinates, _DEPTHS[kind], "coordinates")
+
+
+def _is_nested(coordinates: list[Any], depth: int) -> bool:
+    """Whether coordinates are lists within lists of positions, as deep as their type says; positions are looked at in bulk."""
+    if depth > 1:
+        return all(isinstance(each, list) and _is_nested(each, depth - 1) for each in coordinates)
+    if depth == 0:
+        return not coordinates or (len(coordinates) >= 2 and set(map(type, coordinates)) <= _NUMBERS)
+    if not coordinates:
+        return True
+    if set(map(type, coordinates)) != {list}:
+        return False
+    return min(map(len, coordinates)) >= 2 and set(map(type, chain.from_iterable(coordinates))) <= _NUMBERS
+
+
+def _place(value: Any, depth: int, path: str) -> str | None:
+    """Which part of the coordinates is not what it should be, by its path."""
+    if depth == 0:
+        if isinstance(value, list) and _is_nested(value, 0) and (value or path == "coordinates"):
+            return None
+        return f"{path} is {_text(value)}, not a position of two or more numbers"
+    if not isinstance(value, list):
+        return f"{path} is {_text(value)}, not a list"
+    found = (_place(each, depth - 1, f"{path}[{at}]") for at, each in enumerate(value))
+    return next((each for each in found if each is not None), None)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:60]
