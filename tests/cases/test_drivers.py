@@ -506,3 +506,130 @@ def test_a_feature_larger_than_what_is_read_at_once_and_many_small_ones(tmp_path
     source = open_source(SourceSpec(str(geojson(tmp_path / "d.geojson", *many, long, *many, numberMatched=40_001))))
     assert source.delivery.rows == sum(batch.num_rows for batch in source.batches()) == 40_001
     assert source.delivery.findings == source.delivery.misfits == ()
+
+
+# --- N13 -------------------------------------------------------------------------------------------------------------------------------
+
+PARCELS = {"key": "no", "epsg": 25832, "precision": 0, "geometry_type": "polygon", "extent": [400_000, 5_800_000, 600_000, 6_000_000]}
+
+
+@pytest.mark.parametrize("name", ["badpos_at_row_900", "ref_at_row_900"])
+def test_n13_a_geometry_that_ends_the_stream_removes_nothing(estate, name):
+    product = estate([field("no", "string")], **PARCELS)
+    assert product.publish(CASES / "N13/clean1000.gml").result.features == 1000
+    night = product.publish(CASES / f"N13/{name}.gml")
+    refused(night, product, 1)
+    assert "f899" in night.said
+    assert len(product.rows()) == 1000
+
+
+def test_n13_linked_members_are_named(estate):
+    product = estate([field("no", "integer"), field("area", "number")], **{**PARCELS, "geometry_type": "geometry"})
+    product.settings["extra_columns"] = "warn"
+    night = product.publish(CASES / "N13/refs.gml")
+    refused(night, product)
+    for words in ("f2 curveMember -> #c1", "f3 curveMember -> #c1", "f4 surfaceMember -> #g1"):
+        assert words in night.said
+
+
+GML = (
+    '<?xml version="1.0"?><wfs:FeatureCollection xmlns:wfs="http://www.opengis.net/wfs/2.0" xmlns:gml="http://www.opengis.net/gml/3.2" '
+    'xmlns:p="http://example.org/p" xmlns:xlink="http://www.w3.org/1999/xlink" {root}>{members}</wfs:FeatureCollection>'
+)
+
+
+def gml(path, *geometries, root="", srs=lambda _: 25832):
+    """One line a geometry property, written as it is."""
+    members = "".join(
+        f'<wfs:member><p:parcel gml:id="f{at}"><p:no>{at}</p:no><p:geom>{each.format(f"urn:ogc:def:crs:EPSG::{srs(at)}")}</p:geom></p:parcel></wfs:member>\n'
+        for at, each in enumerate(geometries)
+    )
+    path.write_text(GML.format(root=root, members=members))
+    return path
+
+
+LINE = '<gml:LineString gml:id="l" srsName="{}"><gml:posList>500000 5900000 500010 5900000</gml:posList></gml:LineString>'
+
+
+@pytest.mark.parametrize(
+    ("geometry", "words"),
+    [
+        (LINE.replace("5900000 500010", "5900000 x"), "f2 posList"),
+        (LINE.replace(" 5900000<", "<"), "f2"),
+        (LINE.replace("<gml:posList>", '<gml:posList srsDimension="3">'), "f2 posList"),
+        ('<gml:LineString srsName="{}"><gml:pos>500000 5900000</gml:pos><gml:pos>500010</gml:pos></gml:LineString>', "f2 pos '500010'"),
+        ('<gml:LineString srsName="{}"><gml:coordinates>500000,5900000 500010,abc</gml:coordinates></gml:LineString>', "f2 coordinates"),
+        ('<gml:MultiCurve srsName="{}"><gml:curveMember xlink:href="#l"/></gml:MultiCurve>', "f2 curveMember -> #l"),
+        ('<gml:MultiCurve srsName="{}"><gml:curveMember xlink:href="http://example.org/l"/></gml:MultiCurve>', "f2 curveMember -> http"),
+    ],
+)
+def test_n13_what_a_lenient_reader_drops(estate, tmp_path, geometry, words):
+    product = estate([field("no", "integer")], **{**PARCELS, "geometry_type": "geometry"})
+    night = product.publish(gml(tmp_path / "d.gml", LINE, LINE, geometry, LINE))
+    refused(night, product)
+    assert words in night.said
+
+
+def test_n13_a_geometry_property_that_is_a_link(estate, tmp_path):
+    path = gml(tmp_path / "d.gml", LINE, LINE, LINE)
+    path.write_text(path.read_text().replace('<p:geom><gml:LineString gml:id="l" srsName="urn:ogc:def:crs:EPSG::25832">', "<p:geom>", 0))
+    text = path.read_text().split("\n")
+    text[1] = '<wfs:member><p:parcel gml:id="f1"><p:no>1</p:no><p:geom xlink:href="#l"/></p:parcel></wfs:member>'
+    path.write_text("\n".join(text))
+    night = estate([field("no", "integer")], **{**PARCELS, "geometry_type": "geometry"}).publish(path)
+    assert night.status == "refused"
+    assert "f1 geom -> #l" in night.said
+
+
+@pytest.mark.parametrize(
+    ("root", "status"),
+    [
+        ('numberMatched="3" numberReturned="3"', "published"),
+        ('numberMatched="unknown" numberReturned="3"', "published"),
+        ('numberOfFeatures="3"', "published"),
+        ('numberMatched="4" numberReturned="3"', "refused"),
+        ('numberOfFeatures="4"', "refused"),
+        ('numberMatched="unknown" next="https://example.org/"', "refused"),
+    ],
+)
+def test_n17_what_a_gml_says_of_itself(estate, tmp_path, root, status):
+    product = estate([field("no", "integer")], **{**PARCELS, "geometry_type": "geometry"})
+    night = product.publish(gml(tmp_path / "d.gml", LINE, LINE, LINE, root=root))
+    assert night.status == status, night.said
+
+
+def test_n17_a_page_of_a_wfs_removes_nothing(estate):
+    product = estate([field("asset", "string"), field("kind", "string")], key="asset", epsg=25833, precision=2, **POINT)
+    assert product.publish(CASES / "N17/night1.gml").result.features == 40
+    night = product.publish(CASES / "N17/paged.gml")
+    refused(night, product, 1)
+    assert "numberMatched is 40 and it holds 36 features" in night.said
+
+
+def test_n18_a_feature_in_another_reference_system(estate, tmp_path):
+    product = estate([field("no", "integer")], **{**PARCELS, "geometry_type": "geometry"})
+    night = product.publish(gml(tmp_path / "d.gml", LINE, LINE, LINE, LINE, srs=lambda at: 25833 if at == 2 else 25832))
+    refused(night, product)
+    for words in ("1 geometries say EPSG:25833: f2", "EPSG:25832"):
+        assert words in night.said
+
+
+KML = '<?xml version="1.0"?><kml xmlns="http://www.opengis.net/kml/2.2"><Document>{}</Document></kml>'
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "words"),
+    [("1,2", None), ("1, 2", None), ("x,y", "'x,y'"), ("1", "'1'"), ("1,2,", "'1,2,'"), ("1,2 3,", "'3,'"), ("1;2", "'1;2'")],
+)
+def test_n16_tuples_of_kml(estate, tmp_path, coordinates, words):
+    marks = [
+        f"<Placemark><name>{at}</name><Point><coordinates>{each}</coordinates></Point></Placemark>"
+        for at, each in enumerate(["0,0", coordinates])
+    ]
+    path = tmp_path / "d.kml"
+    path.write_text(KML.format("\n".join(marks)))
+    product = estate([field("Name", "string")], key="Name", **POINT)
+    product.settings["extra_columns"] = "warn"
+    night = product.publish(path)
+    assert night.status == ("published" if words is None else "refused"), night.said
+    assert words is None or f"placemark 2 {words}" in night.said

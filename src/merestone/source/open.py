@@ -12,7 +12,7 @@ from merestone.source.port import Source, SourceSpec, UnreadableValueError
 from merestone.source.shapefile import ShapefileSource
 from merestone.source.vector import VectorSource
 
-_REFUSED = {"crs_mismatch", "member_twice", "partial"}  # what stands in the rows is then not what was meant
+_REFUSED = {"crs_mismatch", "link", "member_twice", "partial", "position"}  # what stands in the rows is then not what was meant
 
 
 def open_source(spec: SourceSpec) -> Source:

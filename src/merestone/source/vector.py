@@ -22,7 +22,9 @@ from merestone.source.gdal import Gdal, geometry_places
 from merestone.source.geopackage import Layer, is_stored, look
 from merestone.source.json_features import Census, census_of_collection, census_of_sequence, column_of
 from merestone.source.located import Located, open_bytes
-from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec
+from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec, UnreadableValueError
+from merestone.source.xml_features import Census as Document
+from merestone.source.xml_features import census_of_gml, census_of_kml
 
 _ONE_LAYER = {"GeoJSON", "GeoJSONSeq", "TopoJSON", "FlatGeobuf"}
 _JSON = {"GeoJSON", "GeoJSONSeq"}
@@ -40,6 +42,7 @@ class VectorSource:
         if found.format == "GPKG":
             _refuse_unfinished(found)
         census = self._in_json()  # before GDAL, which reads of a broken text what it can
+        self._layers = 1
         self._layer = self._chosen_layer(spec.layer, spec.path)
         with self._gdal.stream(self._layer, BATCH_ROWS) as (meta, reader):
             schema = reader.schema
@@ -84,6 +87,10 @@ class VectorSource:
                 field=found.shown,
                 hint="copy or export it again",
             )
+        if found.format in {"GML", "KML"} and geometries:
+            document = self._in_xml()
+            rows = document.count(self._layer, self._layers)
+            findings += document.findings(self._layer, geometries[0].name)
         misfits = seen.misfits if seen is not None else ()
         if census is not None:
             rows, misfits = census.rows, census.misfits(geometries[0].name if geometries else None)
@@ -115,6 +122,8 @@ class VectorSource:
             yield self._shaped(batch, rows + 1)
             rows += batch.num_rows
         if self._delivery.rows is not None and rows != self._delivery.rows:
+            if self._found.format == "GML" and rows < self._delivery.rows:
+                raise self._stopped(rows)
             raise SourceError(
                 f"{self._found.shown} breaks off: {rows} of {self._delivery.rows} rows could be read",
                 field=self._found.shown,
@@ -124,6 +133,26 @@ class VectorSource:
     def late_findings(self) -> tuple[Finding, ...]:
         """What GDAL warned about while reading."""
         return self._gdal.spoken()
+
+    def _in_xml(self) -> Document:
+        """What the strict reading of a GML or KML document says."""
+        with open_bytes(self._found) as file:
+            return census_of_gml(file) if self._found.format == "GML" else census_of_kml(file)
+
+    def _stopped(self, rows: int) -> UnreadableValueError:
+        """The error for a GML document of which GDAL read no more than some rows: it ends where it cannot read a geometry."""
+        with open_bytes(self._found) as file:
+            named = census_of_gml(file, (str(self._layer), rows + 1)).named
+        geometry = self._delivery.geometry
+        return UnreadableValueError(
+            self._found.shown,
+            geometry.name if geometry is not None else "",
+            rows + 1,
+            rule="type",
+            expected="a geometry that can be read",
+            observed=f"GDAL stops before feature {named or rows + 1}: {rows:,} of {self._delivery.rows:,} features could be read",
+            remedy="correct the geometry of this feature in the export",
+        )
 
     def _in_sqlite(self, schema: Any, names: list[str], geometries: list[GeometryColumn]) -> Layer:
         """What SQLite says of the layer, with its columns under their delivered names."""
@@ -177,6 +206,7 @@ class VectorSource:
         if asked is None and self._found.format in _ONE_LAYER:
             return None
         layers = self._gdal.layers()
+        self._layers = len(layers)
         in_zip = self._found.shown != spec_path
         if len(layers) == 1 and (asked is None or (in_zip and asked == self._found.stem)):
             return layers[0]

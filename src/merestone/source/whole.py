@@ -12,6 +12,7 @@ from typing import Any
 from merestone.results.finding import Finding
 
 _MATCHED = ("numberMatched", "totalFeatures")  # the second is GeoServer's name for the first
+_HELD = ("numberReturned", "numberOfFeatures")  # what the document itself holds; the second is of WFS 1.1
 
 
 def partial(members: Mapping[str, Any], rows: int) -> Finding | None:
@@ -28,6 +29,8 @@ def partial(members: Mapping[str, Any], rows: int) -> Finding | None:
             said.append(f"{where}exceededTransferLimit is true")
     counts = {name: _count(members.get(name)) for name in _MATCHED}
     said += [f"{name} is {count:,} and it holds {rows:,} features" for name, count in counts.items() if count is not None and count > rows]
+    held = {name: _count(members.get(name)) for name in _HELD}
+    said += [f"{name} is {count:,} and it holds {rows:,} features" for name, count in held.items() if count is not None and count > rows]
     complete = any(count is not None and count <= rows for count in counts.values())
     if not complete and _has_next(members):
         said.append("it links to a next page")
