@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from merestone.masking import masked
+
 
 class MerestoneError(Exception):
     """A question that could not be answered.
@@ -27,6 +29,8 @@ class MerestoneError(Exception):
         message: what happened, to which thing, in one sentence.
         field: the file, key, option or column that it is about, where there is one.
         hint: the next step for the person who reads it.
+
+    All three are masked here, once: an error stands on screens, in records and in reports of builds.
     """
 
     kind: ClassVar[str] = "internal"
@@ -34,10 +38,10 @@ class MerestoneError(Exception):
     retry: ClassVar[bool] = False
 
     def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.field = field
-        self.hint = hint
+        self.message = masked(message)
+        super().__init__(self.message)
+        self.field = None if field is None else masked(field)
+        self.hint = None if hint is None else masked(hint)
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """Survive the way back from a worker process."""

@@ -148,3 +148,37 @@ def test_usage_errors_of_our_own_pass_through_unchanged(merestone, tmp_path):
     assert ended.doc["error"]["message"] == f"{tmp_path / 'nowhere'} does not exist"
     assert ended.code == UsageError.exit_code
     assert not Path(tmp_path / "nowhere").exists()
+
+
+HOSTILE = "a\x1b[31mred\x1b]0;title\x07\x9b2J\r\x7f\u202eb"
+
+
+def test_an_error_that_repeats_hostile_text_does_not_drive_the_terminal(capsys):
+    fault = UsageError(HOSTILE, field=HOSTILE, hint=HOSTILE)
+    _, out, err = end(capsys, raises(fault), as_json=True)
+    assert all(each.isprintable() for each in err.split("\n"))
+    assert not any(each in out for each in "\x1b\x07\x9b\r\x7f")
+    assert json.loads(out)["error"]["message"] == HOSTILE
+
+
+def test_answers_and_notes_do_not_drive_the_terminal(capsys):
+    edge.answer({}, f"{HOSTILE}\tb\nc", as_json=False)
+    edge.note(HOSTILE)
+    for said in capsys.readouterr():
+        assert not any(each in said for each in "\x1b\x07\x9b\r\x7f")
+        assert "\\x1b[31mred" in said
+
+
+def test_an_unknown_command_or_option_does_not_drive_the_terminal(merestone):
+    for words in ([HOSTILE], ["publish", f"--{HOSTILE}"], ["read", "x", "--bbox", HOSTILE], ["changes", "x", "--from", HOSTILE]):
+        ended = merestone(*words)
+        assert ended.code == 2
+        assert not any(each in ended.said for each in "\x1b\x07\x9b\r\x7f")
+
+
+def test_a_traceback_file_holds_no_secret(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    end(capsys, raises(ZeroDivisionError("https://u:hunter2@h/x")), debug=True)
+    kept = next(tmp_path.glob("merestone-traceback-*")).read_text()
+    assert "ZeroDivisionError" in kept
+    assert "hunter2" not in kept

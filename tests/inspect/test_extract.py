@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merestone.errors import StoreError
-from merestone.inspect.extract import collection, features, written_whole
+from merestone.inspect.extract import collection, features
+from merestone.inspect.output import written_whole
 
 
 def one(value, kind=None):

@@ -191,9 +191,6 @@ def test_what_is_not_what_its_name_says_is_refused(tmp_path, name, text, expecte
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("{here}/https:/example.org/a.geojson", "https://example.org/a.geojson is an address"),
-        ("{here}/s3://bucket/a.gpkg", "s3://bucket/a.gpkg is an address"),
-        ("/vsicurl/https:/example.org/a.gpkg", "https://example.org/a.gpkg is an address"),
         ("{here}/-", "standard input is not read"),
         ("{here}/12:30.gpkg", "there is no {here}/12:30.gpkg"),
     ],

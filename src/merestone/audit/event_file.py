@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from merestone.errors import UsageError
-from merestone.inspect.extract import written_whole
+from merestone.inspect.output import written_whole
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store.reading import plain
 

@@ -32,6 +32,7 @@ from merestone.lineage.store.run_manifest import RunManifest, newest_run, runs_o
 from merestone.lineage.store.writing import PART_ROWS, ROOT, RunWriter
 from merestone.results.finding import SAMPLES
 from merestone.storage.open import open_store
+from merestone.storage.place import local_path, parse_place
 from merestone.storage.port import Store
 
 _LEAST_ROWS = 10_000  # of a part, however many runs a file holds
@@ -66,6 +67,7 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
         StoreError: the store cannot be written; what was sealed until then stays, and the same command goes on.
     """
     store = _store(text)
+    path = local_path(path, what="events")
     rules = _mapping(mapping) if mapping is not None else None
     origin: dict[str, Any] = {
         "file": Path(path).name,
@@ -141,15 +143,16 @@ def _own_stages(attempts: Sequence[RunManifest]) -> frozenset[str]:
 
 def _store(text: str) -> Store:
     address = parse_address(text)
-    if address.version is not None and not Path(text).exists():
+    place = parse_place(text)
+    if address.version is not None:
         raise UsageError(f"{text} names a version, but events go into the whole dataset", field=text, hint=f"leave out @{address.version}")
-    if Path(text).is_file():
+    if place.is_local and Path(place.path).is_file():
         return open_store(publication_at(text).destination)
     return open_store(text)
 
 
 def _mapping(path: str) -> LogMapping:
-    if not Path(path).is_file():
+    if not Path(local_path(path, field="--mapping", what="a mapping")).is_file():
         raise UsageError(f"mapping {path} does not exist", field=path, hint="check the path")
     try:
         return read_mapping(read_document(path, what="mapping").tree)
@@ -161,7 +164,7 @@ def _mapping(path: str) -> LogMapping:
 
 def _checksum(path: str) -> str:
     try:
-        with Path(path).open("rb") as file:
+        with Path(local_path(path)).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as fault:
         raise SourceError(f"{path} cannot be read: {fault.strerror or fault}", field=path, hint="check the file and its path") from fault

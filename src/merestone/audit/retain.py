@@ -29,6 +29,7 @@ from merestone.lineage.retention import expiry as retention
 from merestone.lineage.retention.expiry import Hold, Prefix
 from merestone.lineage.store.tombstone import TOMBSTONES
 from merestone.lineage.store.writing import ROOT
+from merestone.storage.place import parse_place
 from merestone.storage.port import Store
 
 
@@ -123,7 +124,8 @@ def _store(text: str) -> Store:
 
 def _terms(text: str, window: str | None, basis: str | None) -> tuple[str, str]:
     """Window and basis, from the command or the publication file."""
-    if Path(text).is_file() and (window is None or basis is None):
+    place = parse_place(text)
+    if place.is_local and Path(place.path).is_file() and (window is None or basis is None):
         told = browse.publication_at(text).lineage_retention
         if told is not None:
             window, basis = window or told.window, basis or told.basis

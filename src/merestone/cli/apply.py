@@ -14,7 +14,9 @@ from merestone.compare import step
 from merestone.compare.apply import apply as replay
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, UsageError
 from merestone.inspect import browse
+from merestone.inspect.output import check_outputs
 from merestone.render import jsonout, text
+from merestone.storage.place import parse_place
 
 
 @click.command()
@@ -41,6 +43,8 @@ def apply(dataset: str, start: int | None, end: int | None, onto: str, as_json: 
     version A, whatever its format and row order: the digest of all its features says so (exit 1 where it does not). It is replaced at once,
     and only when the new one reads back as exactly version B. With --from 0 a copy is made where there is none.
     """
+    if not Path(parse_place(onto, field="--onto").path).is_dir():  # a dataset is written by its publisher
+        check_outputs({"--onto": onto}, [dataset])
     if Path(dataset).suffix.lower() in (".parquet", ".geoparquet", ".geojsons", ".geojsonl"):
         if start is not None or end is not None:
             raise UsageError(

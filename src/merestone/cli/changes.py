@@ -14,6 +14,7 @@ from merestone.cli import edge, options, words
 from merestone.compare import step
 from merestone.errors import EXIT_DONE
 from merestone.inspect import browse, extract, filtered, show
+from merestone.inspect.output import check_outputs, written_whole
 from merestone.render import jsonout, text
 from merestone.render.map import page
 
@@ -53,6 +54,7 @@ def changes(
     what it was is not told. With --bbox, --polygon or --where the feed is that of one who sees only those features: what moves out of the
     filter is removed, what moves into it is added.
     """
+    check_outputs({"--html": html, "--out": out}, [dataset, polygon])
     opened = browse.whole(dataset)
     wanted = filtered.filter_of(opened.version(end), bbox=options.box(bbox), polygon=polygon, where=where)
     if wanted:
@@ -72,7 +74,7 @@ def changes(
         extract.changes_file(opened.version(change.to_version), change, out, None if wanted else step.about(opened, change))
     if html is not None:
         shown = page(show.change_map(opened, change, attribution))
-        with extract.written_whole(html) as place:
+        with written_whole(html, "--html") as place:
             Path(place).write_text(shown, encoding="utf-8")
     edge.answer(value, text.diff(result) + words.after_changes(dataset, html, out, change), as_json=as_json)
     return EXIT_DONE

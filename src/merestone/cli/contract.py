@@ -20,6 +20,8 @@ from merestone.contract.schema import json_schema
 from merestone.draft.init import draft, new_file
 from merestone.errors import EXIT_DONE, EXIT_REFUSED
 from merestone.inspect import browse
+from merestone.inspect.output import check_outputs
+from merestone.storage.place import local_path
 from merestone.words import visible
 
 LATER = {
@@ -92,6 +94,7 @@ def inferred(
 
     What a person should know stands on standard error. `merestone init` writes a publication file too.
     """
+    check_outputs({"--out": out}, [source, previous])
     made = draft(source, layer=layer, crs=crs, key=key, previous=previous, owner=owner)
     for each in made.notes:
         edge.note(f"note: {visible(each)}")
@@ -108,7 +111,7 @@ def inferred(
 
 def _is_contract(target: str) -> bool:
     """A file that is no publication file."""
-    return Path(target).is_file() and "destination" not in read_document(target, what="contract").tree
+    return Path(local_path(target)).is_file() and "destination" not in read_document(target, what="contract").tree
 
 
 def _of_file(path: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from merestone.dataset import views
 from merestone.dataset.version import Version
 from merestone.errors import EXIT_DONE, CorruptError
 from merestone.inspect import browse, extract
+from merestone.inspect.output import check_outputs
 from merestone.line.rollback import go_back
 
 PREVIEW = 10
@@ -38,6 +39,7 @@ def read(dataset: str, bbox: str | None, columns: str | None, out: str | None, a
     Without --out a terminal shows the first features as a table, while a pipe gets all of them as a GeoJSON text sequence (RFC 8142), or
     with --json as one GeoJSON FeatureCollection. With --out, --json tells what was written. Coordinates are in the CRS of the dataset.
     """
+    check_outputs({"--out": out}, [dataset])
     version = browse.version_at(dataset)
     box = options.box(bbox)
     names = _names(columns, version.columns.geometry)

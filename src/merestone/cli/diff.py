@@ -15,6 +15,7 @@ from merestone.compare.diff import compared
 from merestone.compare.terms import ComparisonSettings
 from merestone.errors import EXIT_DONE, EXIT_REFUSED
 from merestone.inspect import extract
+from merestone.inspect.output import check_outputs, written_whole
 from merestone.render import jsonout, text
 from merestone.render.map import page
 
@@ -57,6 +58,7 @@ def diff(
     Without a contract the key and the grid are found in the data, and what was assumed is said. B is brought into the CRS of A.
     Exit 1 where the two cannot be compared: a key that is null or not unique, a CRS that is not known.
     """
+    check_outputs({"--html": html, "--out": out}, [older, newer, contract])
     if out is not None:
         extract.check_changes_path(out)
     settings = ComparisonSettings(options.names(key), contract, precision, options.names(ignore), layer, with_keys=keys)
@@ -78,7 +80,7 @@ def diff(
             drawn = found.page() if html is not None else None
             if html is not None and drawn is not None:
                 shown = page(drawn)
-                with extract.written_whole(html) as place:
+                with written_whole(html, "--html") as place:
                     Path(place).write_text(shown, encoding="utf-8")
     written = "".join(f"\n  written    {each}" for each in (value["html"], value["out"]) if each is not None)
     edge.answer(value, text.diff(result) + written, as_json=as_json)

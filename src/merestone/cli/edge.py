@@ -8,6 +8,7 @@ With --json, standard output carries exactly one object, whatever happens; every
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -19,7 +20,9 @@ from typing import Any
 import click
 
 from merestone.errors import EXIT_DONE, InternalError, MerestoneError, UsageError
+from merestone.masking import masked
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 EXIT_INTERRUPTED = 130
 """What shells expect of a process that Ctrl-C ended; not a result of Merestone's own."""
 
@@ -31,7 +34,7 @@ class Stopped(Exception):  # noqa: N818 - it tells of an end that was asked for,
 def answer(value: dict[str, Any], text: str, *, as_json: bool) -> None:
     """Print the result of a command: one JSON object, or text for a person."""
     if not as_json:
-        write(text + "\n" if text else "")
+        write(harmless(text) + "\n" if text else "")
         return
     from merestone.render.jsonout import dumps  # noqa: PLC0415 - `merestone --help` has no need of it
 
@@ -39,8 +42,13 @@ def answer(value: dict[str, Any], text: str, *, as_json: bool) -> None:
 
 
 def note(text: str) -> None:
-    """Tell a person something beside the result."""
-    click.echo(text, err=True)
+    """Write something beside the result to standard error."""
+    click.echo(harmless(text), err=True)
+
+
+def harmless(text: str) -> str:
+    r"""Text that cannot drive a terminal: control characters but tab and line feed are written as escapes such as \x1b."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def as_typed(path: str) -> str:
@@ -140,5 +148,5 @@ def _traceback(debug: bool) -> str:
     if not debug:
         return "repeat with `merestone --debug ...`, and report the traceback file that it names"
     with tempfile.NamedTemporaryFile("w", prefix="merestone-traceback-", suffix=".txt", delete=False, encoding="utf-8") as file:
-        file.write(traceback.format_exc())
+        file.write(masked(traceback.format_exc()))
     return f"please report this, with {file.name}"

@@ -17,6 +17,7 @@ from merestone.inspect import browse
 from merestone.lineage.event.schema import validate_schema
 from merestone.lineage.store.hygiene import check_partitions
 from merestone.storage.open import open_store
+from merestone.storage.place import local_path, parse_place
 from merestone.words import plural, visible
 
 COMMANDS = {
@@ -101,7 +102,7 @@ def why(dataset: str, feature: str, limit: int, as_json: bool) -> int:
 def validate(file: str, as_json: bool) -> int:
     """Check an event schema file (lineage_schema.yaml): exit 1 where it has faults."""
     try:
-        faults = validate_schema(Path(file).read_text(encoding="utf-8"))
+        faults = validate_schema(Path(local_path(file, what="a schema file")).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as fault:
         raise UsageError(
             f"{file} cannot be read: {getattr(fault, 'strerror', None) or fault}", field=file, hint="check the path and its permissions"
@@ -121,9 +122,10 @@ def validate(file: str, as_json: bool) -> int:
 @options.as_json
 def partitions(root: str, require_epsg_target: bool, allow_empty: bool, as_json: bool) -> int:
     """Check the folders and files of an event store: exit 1 on a mixed or unknown CRS, an unknown schema version, an empty root."""
-    if "://" not in root and not Path(root).is_dir():
+    place = parse_place(root, field="--root")
+    if place.is_local and not Path(place.path).is_dir():
         raise UsageError(f"{root} is no folder", field="--root", hint="name the event store: the folder _lineage of a dataset")
-    problems = check_partitions(open_store(root), require_epsg_target=require_epsg_target, allow_empty=allow_empty)
+    problems = check_partitions(open_store(root, field="--root"), require_epsg_target=require_epsg_target, allow_empty=allow_empty)
     text = "\n".join([f"{root} has {plural(len(problems), 'problem')}:", *(f"  {visible(each)}" for each in problems)])
     text = text if problems else f"{root} is in order"
     edge.answer({"status": "fail" if problems else "pass", "problems": problems}, text, as_json=as_json)

@@ -15,7 +15,7 @@ from merestone.audit import completeness, event_file, questions
 from merestone.cli import edge, lineage_words, options
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, CorruptError, UsageError
 from merestone.inspect import browse
-from merestone.inspect.extract import written_whole
+from merestone.inspect.output import check_outputs, written_whole
 from merestone.line import environment
 from merestone.lineage.event.record import EVENT_TYPES, OUTCOMES
 from merestone.lineage.store import reading
@@ -50,6 +50,7 @@ def history(dataset: str, feature: str, everything: bool, out: str | None, as_js
 
     Exit 6 where events contradict each other.
     """
+    check_outputs({"--out": out}, [dataset])
     opened = browse.whole(dataset)
     table = reading.history(opened.store, feature)
     if not table.num_rows:
@@ -78,6 +79,7 @@ def history(dataset: str, feature: str, everything: bool, out: str | None, as_js
 @options.as_json
 def rejects(dataset: str, run_ids: Sequence[str], stage: str | None, limit: int, out: str | None, as_json: bool) -> int:
     """List what was rejected and why: by default in the run that made the version."""
+    check_outputs({"--out": out}, [dataset])
     if run_ids:
         opened = browse.open_dataset(browse.parse_address(dataset).where)
     else:
@@ -117,6 +119,7 @@ def query(
 ) -> int:
     """Find events that meet all conditions, over all sealed runs or some."""
     conditions = Conditions(stage, event_type, outcome, feature, reason, tool, change_class)
+    check_outputs({"--out": out}, [dataset])
     return _answer(browse.whole(dataset), run_ids, conditions, limit, out, everything=everything, as_json=as_json)
 
 
@@ -196,6 +199,7 @@ def scorecard(
 
     Shares are of the features that a run met, by worst outcome. Events that contradict each other break the gate in any case.
     """
+    check_outputs({"--html": html, "--junit": junit}, [dataset])
     opened = browse.whole(dataset)
     name, limits = questions.name_of(opened), cards.Thresholds(max_rejected, max_warned)
     found = questions.scores(opened, run_ids, last)

@@ -14,12 +14,13 @@ import click
 from merestone.audit import evidence_file, facts, iso
 from merestone.cli import edge, lineage_words, options
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, InternalError, SourceError, UsageError
-from merestone.inspect.extract import written_whole
+from merestone.inspect.output import check_outputs, written_whole
 from merestone.render import iso19115
 from merestone.render import openlineage as ol
 from merestone.render import prov as w3c
 from merestone.render.iso19115_extend import encoding_of, extend
 from merestone.render.iso19115_lint import lint, read_record
+from merestone.storage.place import local_path
 
 
 @click.command("iso19115")
@@ -53,6 +54,7 @@ def iso19115_record(
         return _lint(linted, as_json=as_json)
     if dataset is None:
         raise UsageError("no dataset is named", field="DATASET[@N]", hint="merestone lineage iso19115 --help")
+    check_outputs({"--out": out}, [dataset, existing])
     record = iso.record_of_version(dataset) if run_id is None else iso.record_of_run(dataset, run_id)
     if existing is not None:
         data = _bytes(existing)
@@ -104,7 +106,7 @@ def _encoding(data: bytes, path: str) -> str:
 
 def _bytes(path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return Path(local_path(path, what="a record")).read_bytes()
     except OSError as fault:
         raise SourceError(
             f"{path} cannot be read: {fault.strerror or fault}", field=path, hint="check the path and its permissions"
@@ -124,12 +126,13 @@ def prove(dataset: str, feature: str, run_id: str | None, out: str | None, as_js
 
     Whoever has the run's root from elsewhere verifies the proof with a short script that needs no Merestone.
     """
+    beside = None if out is None else str(Path(out).parent / evidence_file.VERIFIER)
+    check_outputs({"--out": out, "the script beside it": beside}, [dataset])
     found = evidence_file.proof_of(dataset, feature, run_id)
-    if out is not None:
+    if out is not None and beside is not None:
         _write(out, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
-        beside = Path(out).parent / evidence_file.VERIFIER
-        _write(str(beside), evidence_file.verifier())
-        edge.answer({**found, "out": out}, lineage_words.proved(found, out, str(beside)), as_json=as_json)
+        _write(beside, evidence_file.verifier())
+        edge.answer({**found, "out": out}, lineage_words.proved(found, out, beside), as_json=as_json)
     else:
         edge.answer({**found, "out": None}, json.dumps(found, ensure_ascii=False, indent=1), as_json=as_json)
     return EXIT_DONE
@@ -144,6 +147,7 @@ def evidence(dataset: str, out: str, as_json: bool) -> int:
 
     It holds the contract, the chain of manifests, run records, sealed run manifests, ISO records, the verdict and the roots.
     """
+    check_outputs({"--out": out}, [dataset])
     with written_whole(out) as place:
         value = {**evidence_file.evidence(dataset, place), "out": out}
     edge.answer(value, lineage_words.evidence(value), as_json=as_json)
@@ -165,6 +169,7 @@ _run = click.option("--run", "run_id", metavar="ID", help="A run, refused ones t
 @options.as_json
 def openlineage(dataset: str, run_id: str | None, out: str | None, as_json: bool) -> int:
     """Tell a run as OpenLineage events: START, then COMPLETE or FAIL."""
+    check_outputs({"--out": out}, [dataset])
     found = facts.facts_of(dataset, run_id)
     told = ol.events(found, f"urn:merestone:{found.tools.get('merestone', 'unknown')}")
     return _told({"run_id": found.run_id, "version": found.version, "events": told}, ol.ndjson(told), out, as_json=as_json)
@@ -177,6 +182,7 @@ def openlineage(dataset: str, run_id: str | None, out: str | None, as_json: bool
 @options.as_json
 def prov(dataset: str, run_id: str | None, out: str | None, as_json: bool) -> int:
     """Tell a run as W3C PROV, in its JSON form."""
+    check_outputs({"--out": out}, [dataset])
     found = facts.facts_of(dataset, run_id)
     document = w3c.document(found)
     return _told({"run_id": found.run_id, "version": found.version, "document": document}, w3c.text(document), out, as_json=as_json)

@@ -15,7 +15,7 @@ from merestone import __version__
 from merestone.cli import edge, options
 from merestone.errors import EXIT_DONE, EXIT_REFUSED, MerestoneError, UsageError
 from merestone.inspect.browse import current_version, publication_at
-from merestone.inspect.extract import written_whole
+from merestone.inspect.output import check_outputs, written_whole
 from merestone.line import check as checking
 from merestone.line import publish as line
 from merestone.line.failed_start import on_record
@@ -107,6 +107,7 @@ def check(
     Exit 0 where it passes, 1 where it breaks the contract; a check that could not run is never a pass.
     """
     at = options.instant("--now", now)
+    check_outputs({"--errors": errors, "--html": html, "--junit": junit, "--sarif": sarif}, [target, contract, source])
     if errors is not None:
         check_errors_path(errors)
     if contract is not None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from merestone.errors import ConflictError, InternalError, UsageError
 from merestone.identity import key as keys
 from merestone.identity.digest import Layout, digest_batch
 from merestone.inspect import extract
+from merestone.inspect.output import written_whole
 from merestone.line import environment
 from merestone.line.publish import PublishSettings, publish_onto
 from merestone.normalise.cast import CastPlan, cast_batch, plan_cast
@@ -45,6 +45,7 @@ from merestone.results.result import ApplyResult, Counts
 from merestone.source.open import open_unjudged
 from merestone.source.port import Source, SourceSpec
 from merestone.storage.open import open_store
+from merestone.storage.place import local_path, parse_place
 from merestone.storage.port import Store
 
 _NO_LIMIT = GuardRule(max_changed_fraction=None)  # the step has passed the guards where it comes from, and is proved by its digest here
@@ -70,10 +71,11 @@ def apply(step: Step, onto: str) -> ApplyResult:
         MerestoneError: as `line.publish`, for a dataset.
     """
     clock = time.perf_counter()
-    place = Path(onto)
-    if "://" in onto or place.is_dir() or not (place.suffix or place.is_file()):
-        return _onto_dataset(step, onto, open_store(onto), clock)
-    return _onto_file(step, onto, clock)
+    place = parse_place(onto, field="--onto")
+    file = Path(place.path)
+    if not place.is_local or file.is_dir() or not (file.suffix or file.is_file()):
+        return _onto_dataset(step, onto, open_store(onto, field="--onto"), clock)
+    return _onto_file(step, place.path, clock)
 
 
 # --- a file ----------------------------------------------------------------------------------------------------------------------------
@@ -90,7 +92,7 @@ def _onto_file(step: Step, onto: str, clock: float) -> ApplyResult:
     form = step.form
     if rows is not None and rows.source.delivery.driver == "GPKG":
         form = extract.Form(rows.source.delivery.layer or form.name, form.contract, form.key, form.columns)
-    with extract.written_whole(onto) as beside:
+    with written_whole(onto, "--onto") as beside:
         extract.write_rows(form, _merged(step, rows), beside)
         arrived = _of_file(beside, step).digest(step.end)
         if arrived != step.end.set_digest:
@@ -155,7 +157,7 @@ def _of_file(path: str, step: Step) -> _Rows:
     Raises:
         UsageError: it has columns that the dataset has not, and which would be lost, or is in another CRS.
     """
-    source = _exact(open_unjudged(SourceSpec(os.path.abspath(path))), step.contract)  # noqa: PTH100 - resolve() would follow links
+    source = _exact(open_unjudged(SourceSpec(local_path(path, field="--onto", what="a copy"))), step.contract)
     rows = _Rows(source, step)
     plan = plan_cast(step.contract, source.delivery, {}, step.key, None, "refuse")
     member = "id" if source.delivery.driver in _JSON else None  # of a GeoJSON feature: its key as text once more, which is written again

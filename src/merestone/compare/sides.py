@@ -5,7 +5,6 @@ Not here: under which terms two sides are compared (`terms`), the comparison (`d
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from merestone.publication.publication import Publication
 from merestone.results.finding import Finding
 from merestone.source.open import open_unjudged
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, Source, SourceSpec
+from merestone.storage.place import local_path, parse_place
 
 _PUBLICATIONS = (".yaml", ".yml")
 
@@ -49,12 +49,13 @@ def open_side(text: str, layer: str | None = None) -> Side:
         SourceError: the file is missing or cannot be read.
     """
     address = parse_address(text)
-    place = Path(address.where)
-    named = place.is_file() and place.suffix.lower() in _PUBLICATIONS
-    if named or address.version is not None or "://" in text or (place / POINTER).exists():
+    where = parse_place(address.where)
+    place = Path(where.path)
+    named = where.is_local and place.is_file() and place.suffix.lower() in _PUBLICATIONS
+    if named or address.version is not None or not where.is_local or (place / POINTER).exists():
         version = open_dataset(address.where).version(address.version)
         return Side(text, VersionSource(version, text), version, publication_at(address.where) if named else None)
-    return Side(text, open_unjudged(SourceSpec(os.path.abspath(text), layer)))  # noqa: PTH100 - resolve() would follow links
+    return Side(text, open_unjudged(SourceSpec(local_path(text, what="a delivery"), layer)))
 
 
 class VersionSource:

@@ -28,6 +28,7 @@ from merestone.dataset.version import Dataset, Version
 from merestone.errors import CorruptError, SourceError, UsageError
 from merestone.identity.digest import Layout, layout_of_contract
 from merestone.inspect.extract import FEED_METADATA, Form
+from merestone.storage.place import local_path
 
 FORMAT = 1
 _PARQUET = (".parquet", ".geoparquet")
@@ -136,10 +137,11 @@ def of_file(path: str) -> Step:
         SourceError: it is missing, truncated, or no Parquet.
         UsageError: it is no feed, a filtered one, or of another format of feeds.
     """
-    if Path(path).suffix.lower() not in _PARQUET:
+    file = local_path(path, what="a feed")  # pyarrow takes a URL for an address in the network
+    if Path(file).suffix.lower() not in _PARQUET:
         raise UsageError(f"{path} is no feed that can be replayed: text formats have no exact types", field=path, hint=_HINT)
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(file)
     except (OSError, pa.ArrowException) as fault:
         raise SourceError(f"{path} cannot be read: {fault}", field=path, hint="copy or write it again") from fault
     told = (table.schema.metadata or {}).get(FEED_METADATA.encode())

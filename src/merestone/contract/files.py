@@ -14,6 +14,7 @@ from merestone.contract.parse import parse
 from merestone.document.forms import SHOWN_PROBLEMS, Problem
 from merestone.document.yaml_reader import MAX_BYTES, Document, read_yaml
 from merestone.errors import UsageError
+from merestone.storage.place import local_path
 
 _STAMP_LIKE = re.compile(r"(?:.*[:/@])?v[0-9]+\.[0-9]+\.[0-9]+-crs:EPSG:.*")
 
@@ -29,7 +30,7 @@ def read_document(path: str, *, what: str = "file") -> Document:
         UsageError: the file is missing or cannot be read, or is not a valid document (see `yaml_reader.read_yaml`).
     """
     try:
-        with Path(path).open("rb") as file:
+        with Path(local_path(path, what=f"a {what}")).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as fault:
         raise UsageError(
@@ -61,7 +62,7 @@ def examine(path: str) -> tuple[Contract | None, tuple[LintMessage, ...]]:
     Raises:
         UsageError: the file is missing, a publication file, or not a valid YAML document.
     """
-    if _STAMP_LIKE.fullmatch(path) and not Path(path).exists():
+    if _STAMP_LIKE.fullmatch(path) and not Path(local_path(path, what="a contract")).exists():
         raise UsageError(f"contract {path} is a stamp in a registry: not in this version", field=path, hint="name the contract's file")
     document = read_document(path, what="contract")
     if "contract_version" not in document.tree and {"contract", "destination"} <= document.tree.keys():

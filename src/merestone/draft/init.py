@@ -35,12 +35,14 @@ from merestone.gate.delivery import JUDGED_ORDINATES
 from merestone.gate.feature import DEGREES, check_rows
 from merestone.gate.findings import FindingTally, rejected
 from merestone.geometry import kernel
+from merestone.inspect.output import check_outputs
 from merestone.normalise.cast import cast_batch, misfit_faults, plan_cast
 from merestone.normalise.crs import identify
 from merestone.normalise.snap import snap
 from merestone.results.finding import Finding
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, Source, SourceSpec
+from merestone.storage.place import local_path
 from merestone.words import listed, percent
 
 _USUAL = {True: 7, False: 3}  # decimals where the coordinates show none: about a centimetre in degrees, a millimetre in metres
@@ -101,9 +103,11 @@ def init(
         SourceError: a delivery cannot be read.
         StoreError: the drafts cannot be written.
     """
-    folder = Path(out if out is not None else ".").resolve()
+    folder = Path(local_path(out if out is not None else ".", field="--out", what="a folder")).resolve()
+    source_path = local_path(source_path, what="a delivery")
     name = _name(source_path, layer)
     contract_path, publication_path = folder / f"{name}.contract.yaml", folder / f"{name}.yaml"
+    check_outputs({"the contract's draft": str(contract_path), "the publication's draft": str(publication_path)})
     for path in (contract_path, publication_path):
         if path.exists():
             raise UsageError(
@@ -145,7 +149,7 @@ def draft(
 
     Args, Raises: as `init`, which writes it.
     """
-    source = open_source(SourceSpec(os.path.abspath(source_path), layer, crs))  # noqa: PTH100 - resolve() would follow links
+    source = open_source(SourceSpec(local_path(source_path, what="a delivery"), layer, crs))
     delivery = source.delivery
     contradicted = next((each for each in delivery.findings if each.severity == "error"), None)
     if contradicted is not None and crs is None:
@@ -164,7 +168,7 @@ def draft(
             field=delivery.path,
             hint="name a delivery with features and a column that identifies them",
         )
-    older = None if previous is None else open_source(SourceSpec(os.path.abspath(previous), layer, crs))  # noqa: PTH100 - as above
+    older = None if previous is None else open_source(SourceSpec(local_path(previous, field="--previous", what="a delivery"), layer, crs))
     before = None if older is None else infer(older, key)
     if before is not None:
         inferred = with_previous(inferred, before)
@@ -444,7 +448,7 @@ def new_file(path: str, text: str) -> None:
         UsageError: the file is there already.
         StoreError: it cannot be written.
     """
-    target = Path(path).resolve()
+    target = Path(local_path(path, field="--out", what="a contract")).resolve()
     if target.exists():
         raise UsageError(f"{path} is there already; nothing is overwritten", field=path, hint="move it away, or name another file")
     _write(target.parent, {target: text})

@@ -34,10 +34,10 @@ from merestone.publication.publication import Publication
 from merestone.publication.reader import read_publication
 from merestone.source.located import named_as_delivery
 from merestone.storage.open import open_store
+from merestone.storage.place import local_path, parse_place
 from merestone.storage.port import Store
 
 _VERSION = re.compile(r"(?P<where>.+)@v?(?P<version>[1-9]\d{0,8})", re.DOTALL)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Address:
 def parse_address(text: str) -> Address:
     """Split `DATASET@N`. A path that exists as it was typed is taken whole, so that an @ in a name does no harm."""
     match = _VERSION.fullmatch(text)
-    if match is None or Path(text).exists():
+    if match is None or _exists(text):
         return Address(text, None)
     return Address(match["where"], int(match["version"]))
 
@@ -66,16 +66,14 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
         UsageError: there is nothing there, or the publication file is broken.
     """
     text = os.fspath(path)
-    if _URL.match(text):
+    place = parse_place(text)
+    if not place.is_local or Path(place.path).is_dir():
         return Dataset(open_store(text))
-    place = Path(text)
-    if place.is_dir():
-        return Dataset(open_store(text))
-    if place.is_file():
+    if Path(place.path).is_file():
         return Dataset(open_store(publication_at(text).destination))
     address = parse_address(text)
     hint = "check the path: a folder that holds a published dataset, or a publication file"
-    if address.version is not None and Path(address.where).exists():
+    if address.version is not None and _exists(address.where):
         hint = f"a version is named where rows are read: version={address.version}"
     raise UsageError(f"{text} does not exist", field=text, hint=hint)
 
@@ -86,7 +84,7 @@ def publication_at(path: str) -> Publication:
     Raises:
         UsageError: it is missing or broken, or is a contract or a delivery.
     """
-    if Path(path).is_file():
+    if Path(local_path(path, what="a publication file")).is_file():
         if named_as_delivery(path):
             raise UsageError(
                 f"{path} is a delivery, not a publication file",
@@ -101,6 +99,11 @@ def publication_at(path: str) -> Publication:
                 hint="name the publication file, which says where the source and the destination are",
             )
     return read_publication(path)
+
+
+def _exists(text: str) -> bool:
+    place = parse_place(text)
+    return place.is_local and Path(place.path).exists()
 
 
 def whole(text: str) -> Dataset:

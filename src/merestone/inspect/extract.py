@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -30,8 +28,9 @@ import shapely
 from merestone.dataset.columns import Columns
 from merestone.dataset.feed import Changes, had, has
 from merestone.dataset.version import Box, Version
-from merestone.errors import MerestoneError, StoreError, UsageError
+from merestone.errors import MerestoneError, UsageError
 from merestone.identity import key as keys
+from merestone.inspect.output import written_whole
 
 RECORD_SEPARATOR = "\x1e"
 """What begins each text of a GeoJSON text sequence (RFC 8142)."""
@@ -283,29 +282,6 @@ def _plain(value: Any) -> Any:
 
 
 # --- files -----------------------------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def written_whole(path: str) -> Iterator[str]:
-    """A temporary name beside `path` to write to; it takes the place of `path` at the end, and is gone where something went wrong.
-
-    Raises:
-        StoreError: the place cannot be written.
-    """
-    target = Path(path)
-    place = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")
-    try:
-        yield str(place)
-        place.replace(target)
-    except (OSError, pa.ArrowException, RuntimeError) as fault:  # RuntimeError: what pyogrio raises, whatever GDAL met
-        raise StoreError(
-            f"{path} cannot be written: {getattr(fault, 'strerror', None) or fault}",
-            field=path,
-            hint="check the folder, its permissions and the space on the disk",
-        ) from fault
-    finally:
-        with suppress(OSError):  # what cannot be removed is a leftover with a telling name, and the first fault is the one to tell
-            place.unlink(missing_ok=True)
 
 
 class _Count:

@@ -5,7 +5,6 @@ Not here: what a filter is and how a feed is rewritten at its edge (`dataset.fil
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from typing import Any
@@ -27,6 +26,7 @@ from merestone.results.finding import Finding
 from merestone.results.result import DiffResult
 from merestone.source.open import open_unjudged
 from merestone.source.port import SourceSpec
+from merestone.storage.place import local_path
 
 
 def filter_of(version: Version, *, bbox: Box | None = None, polygon: str | None = None, where: str | None = None) -> Filter:
@@ -53,7 +53,7 @@ def filter_of(version: Version, *, bbox: Box | None = None, polygon: str | None 
 
 
 def _area(path: str, epsg: int) -> Any:
-    source = open_unjudged(SourceSpec(os.path.abspath(path)))  # noqa: PTH100 - resolve() would follow links
+    source = open_unjudged(SourceSpec(local_path(path, field="--polygon", what="an area")))
     column = source.delivery.geometry
     if column is None:
         raise UsageError(f"{path} has no geometry", field="--polygon", hint="name a file with the polygons of the area")

@@ -35,6 +35,7 @@ from merestone.results.result import CheckResult
 from merestone.source.port import SourceSpec, UnreadableValueError
 from merestone.source.raster import read_raster
 from merestone.storage.open import open_store
+from merestone.storage.place import local_path
 
 
 def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publication:
@@ -43,6 +44,7 @@ def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publi
     Raises:
         UsageError: the contract is missing or broken, or names no key.
     """
+    place = local_path(delivery, what="a delivery")
     agreed = read_contract(contract)
     if not agreed.key and agreed.geometry_type != "raster":
         raise UsageError(
@@ -50,11 +52,10 @@ def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publi
             field="key",
             hint="add `key: [COLUMN]` to the contract, or check the publication file, which may name it",
         )
-    place = str(Path(delivery).absolute())
     return Publication(
         path=place,
         name=agreed.name or Path(delivery).stem,
-        contract=str(Path(contract).absolute()),
+        contract=local_path(contract, field="--contract", what="a contract"),
         source=SourceSpec(place, layer=layer),
         destination="",
         key=KeyRule(agreed.key),

@@ -1,6 +1,7 @@
 """What a run takes from outside itself: the time, chance, the user, the number of cores, a scratch folder.
 
-Not here: settings of the publication (`publication`). No other module reads a clock, a random number or an environment variable.
+Not here: settings of the publication (`publication`). No other module reads a clock, a random
+number or an environment variable, but for `storage.place`, which puts in `${NAME}`.
 """
 
 from __future__ import annotations

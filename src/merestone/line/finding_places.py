@@ -20,7 +20,8 @@ import shapely
 from merestone.errors import UsageError
 from merestone.gate import topology
 from merestone.geometry import kernel
-from merestone.inspect.extract import collection, features, written_whole
+from merestone.inspect.extract import collection, features
+from merestone.inspect.output import written_whole
 from merestone.line.neighbourhood import Judged
 from merestone.line.prepared import Prepared
 from merestone.line.process import Processed

@@ -48,8 +48,8 @@ from merestone.publication.publication import (
     RejectsRule,
 )
 from merestone.source.port import SourceSpec
+from merestone.storage.place import local_path, parse_place
 
-_URL = re.compile(r"([a-z][a-z0-9+.\-]+)://", re.IGNORECASE)  # two letters at least: C:\ is a drive
 _FRACTION: Final = Real(least=0, most=1, hint="a share, such as 0.2 for 20 %")
 _DURATION: Final = Text(
     pattern=r"P(?!$)(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+W)?(?:[0-9]+D)?(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+S)?)?",
@@ -271,8 +271,12 @@ def _is(*options: str) -> Callable[[Any], bool]:
     return lambda value: value in options
 
 
-def _is_url(value: Any) -> bool:
-    return isinstance(value, str) and _URL.match(value) is not None and not value.startswith("file://")
+def _elsewhere(value: Any) -> bool:
+    """Whether a text is a place, and not one of this machine."""
+    try:
+        return isinstance(value, str) and not parse_place(value).is_local
+    except UsageError:
+        return False
 
 
 _STAMP = re.compile(r"(?:.*[:/@])?v[0-9]+\.[0-9]+\.[0-9]+-crs:EPSG:.*")
@@ -280,16 +284,28 @@ _STAMP = re.compile(r"(?:.*[:/@])?v[0-9]+\.[0-9]+\.[0-9]+-crs:EPSG:.*")
 # What is refused today. An entry goes when its feature comes.
 NOT_YET: Final = (
     Later(("contract",), "a contract by its stamp in a registry", lambda value: _STAMP.fullmatch(value) is not None),
-    Later(("contract",), "a contract behind a URL", _is_url),
-    Later(("source",), "a source behind a URL", _is_url),
-    Later(("source", "path"), "a source behind a URL", _is_url),
+    Later(("contract",), "a contract behind a URL", _elsewhere),
+    Later(("source",), "a source behind a URL", _elsewhere),
+    Later(("source", "path"), "a source behind a URL", _elsewhere),
     Later(("source", "x"), "CSV with x and y columns"),
     Later(("source", "y"), "CSV with x and y columns"),
     Later(("source", "wkt"), "CSV with WKT"),
-    Later(("destination",), "a destination in an object store", _is_url),
+    Later(("destination",), "a destination in an object store", _elsewhere),
+    Later(("key_migration",), "a key migration behind a URL", _elsewhere),
+    Later(("crs", "grids"), "grids behind a URL", _elsewhere),
     Later(("partition", "by"), "partitions by quadkey or h3", _is("quadkey", "h3")),
     Later(("mode",), "the modes append and rebuild", _is("append", "rebuild")),
     Later(("engine",), "the engine spark", _is("spark")),
+)
+
+# Every key that holds a place: a path or a URL (`storage.place`).
+PLACES: Final[tuple[KeyPath, ...]] = (
+    ("contract",),
+    ("source",),
+    ("source", "path"),
+    ("destination",),
+    ("key_migration",),
+    ("crs", "grids"),
 )
 
 # What is accepted without effect today: nothing that is published, nor where, nor what is guarded depends on it.
@@ -323,24 +339,46 @@ def with_source(publication: Publication, path: str) -> Publication:
     """The publication with another delivery (`--source`); layer, CRS and encoding assertions stay. `path` is relative to the work folder.
 
     Raises:
-        UsageError: the path is a URL.
+        UsageError: the path means no file of this machine.
     """
-    if _is_url(path):
-        raise UsageError(f"--source {path}: not in this version: a source behind a URL", field="--source", hint="name a local file")
-    return replace(publication, source=replace(publication.source, path=_absolute(path, Path.cwd())))
+    return replace(publication, source=replace(publication.source, path=local_path(path, field="--source", what="a source")))
 
 
 def place_of(path: str) -> tuple[str, str] | None:
-    """Name and destination of a publication file that may be broken elsewhere; None where it does not tell a destination on disk."""
+    """Name and destination of a publication file that may be broken elsewhere; None where it names no destination that can be reached."""
+    tree = _tree(path)
+    destination = _named(tree, path).get(("destination",))
+    name = tree.get("name")
+    return None if destination is None else (name if isinstance(name, str) and name.strip() else _fallback(path), destination)
+
+
+def named_places(path: str) -> dict[KeyPath, str]:
+    """The places on this machine that a publication file names, by key; what is broken or elsewhere is left out."""
+    return _named(_tree(path), path)
+
+
+def _tree(path: str) -> dict[str, Any]:
     try:
-        tree = read_document(path, what="publication").tree
+        return read_document(path, what="publication").tree
     except UsageError:
-        return None
-    stated, name = tree.get("destination"), tree.get("name")
-    if not isinstance(stated, str) or not stated.strip() or _is_url(stated) or "\0" in stated:
-        return None
-    fallback = Path(path).stem.removesuffix(".publication")
-    return (name if isinstance(name, str) and name.strip() else fallback), _absolute(stated, Path(path).absolute().parent)
+        return {}  # whoever needs the whole file reads it again, and says what is wrong with it
+
+
+def _named(tree: dict[str, Any], path: str) -> dict[KeyPath, str]:
+    found: dict[KeyPath, str] = {}
+    for key in PLACES:
+        value = _at(tree, key)
+        try:
+            if isinstance(value, str):
+                found[key] = local_path(value, base=_folder(path))
+        except UsageError:
+            continue  # as above
+    return found
+
+
+def _fallback(path: str) -> str:
+    """The name of a dataset that neither publication nor contract names."""
+    return Path(local_path(path)).stem.removesuffix(".publication")
 
 
 def _read(path: str, contract: Contract | None) -> tuple[Publication, Contract]:
@@ -348,16 +386,37 @@ def _read(path: str, contract: Contract | None) -> tuple[Publication, Contract]:
     report = Report(document)
     values = PUBLICATION.read(document.tree, (), report)
     _laws(values, report)
+    places = _places(values, _folder(path), report)
     for later in NOT_YET:
         value = _at(values, later.path)
         if value is not None and later.applies(value):
             report.add(later.path, f"not in this version: {later.words}", "remove it, or use a later version of Merestone")
     if report.problems:
         raise refusal(path, "publication", sorted(report.problems, key=lambda problem: problem.line or 0))
-    base = Path(path).absolute().parent
     if contract is None:
-        contract = read_contract(_absolute(values["contract"], base))
-    return _assemble(path, base, values, contract), contract
+        contract = read_contract(places[("contract",)])
+    return _assemble(path, places, values, contract), contract
+
+
+def _folder(path: str) -> str:
+    """The folder that a publication file's relative places begin at."""
+    return os.path.dirname(local_path(path))  # noqa: PTH120 - a text, as all places are
+
+
+def _places(values: dict[str, Any], base: str, report: Report) -> dict[KeyPath, str]:
+    """The absolute path of every place that the file names, by key. What is no place is reported; what is elsewhere is left to `NOT_YET`."""
+    found: dict[KeyPath, str] = {}
+    for key in PLACES:
+        value = _at(values, key)
+        if not isinstance(value, str):
+            continue
+        try:
+            place = parse_place(value, base=base)
+        except UsageError as fault:
+            report.add(key, fault.message, fault.hint or "")
+        else:
+            found[key] = place.path
+    return found
 
 
 def _at(values: Any, path: KeyPath) -> Any:
@@ -388,22 +447,22 @@ def _laws(values: dict[str, Any], report: Report) -> None:
         report.add(("crs", "strategies"), "names a strategy twice", "name each once, in order of preference")
 
 
-def _assemble(path: str, base: Path, values: dict[str, Any], contract: Contract) -> Publication:
+def _assemble(path: str, places: dict[KeyPath, str], values: dict[str, Any], contract: Contract) -> Publication:
     lineage = values.get("lineage", {})
     crs = dict(values.get("crs", {}))
     if "strategies" in crs:
         crs["strategies"] = tuple(crs["strategies"])
     if "grids" in crs:
-        crs["grids"] = _absolute(crs["grids"], base)
+        crs["grids"] = places[("crs", "grids")]
     return Publication(
-        path=_absolute(path, Path.cwd()),
-        name=_agreed(path, "name", values.get("name"), contract.name) or Path(path).stem.removesuffix(".publication"),
-        contract=_absolute(values["contract"], base),
-        source=_source(values["source"], base),
-        destination=_absolute(values["destination"], base),
+        path=local_path(path),
+        name=_agreed(path, "name", values.get("name"), contract.name) or _fallback(path),
+        contract=places[("contract",)],
+        source=_source(values["source"], places),
+        destination=places[("destination",)],
         key=_key(path, values.get("key"), contract),
         columns=tuple(values.get("columns", {}).items()),
-        key_migration=_migration(values.get("key_migration"), base),
+        key_migration="renumber" if values.get("key_migration") == "renumber" else places.get(("key_migration",)),
         partition=_partition(values.get("partition", {})),
         files=FilesRule(**values.get("files", {})),
         crs=CrsRule(**crs),
@@ -418,11 +477,11 @@ def _assemble(path: str, base: Path, values: dict[str, Any], contract: Contract)
     )
 
 
-def _source(value: str | dict[str, Any], base: Path) -> SourceSpec:
+def _source(value: str | dict[str, Any], places: dict[KeyPath, str]) -> SourceSpec:
     if isinstance(value, str):
-        return SourceSpec(_absolute(value, base))
+        return SourceSpec(places[("source",)])
     return SourceSpec(
-        _absolute(value["path"], base),
+        places[("source", "path")],
         layer=value.get("layer"),
         crs=value.get("crs"),
         encoding=value.get("encoding"),
@@ -433,10 +492,6 @@ def _source(value: str | dict[str, Any], base: Path) -> SourceSpec:
 
 def _partition(value: str | dict[str, Any]) -> PartitionRule:
     return PartitionRule(by="none") if value == "none" or isinstance(value, str) else PartitionRule(**value)
-
-
-def _migration(value: str | None, base: Path) -> str | None:
-    return value if value is None or value == "renumber" else _absolute(value, base)
 
 
 def _derived(path: str, stated: dict[str, Any], contract: Contract) -> KeyRule:
@@ -491,11 +546,3 @@ def _agreed(path: str, key: str, stated: str | None, agreed: str | None) -> str 
             hint="remove the publication's, or change one of them",
         )
     return stated if stated is not None else agreed
-
-
-def _absolute(path: str, base: Path) -> str:
-    """Absolute and without `..` (links are not followed); `~/` is the home folder, `file://` is taken off."""
-    plain = Path(path.removeprefix("file://"))
-    if plain.parts[:1] == ("~",):
-        plain = plain.expanduser()
-    return os.path.normpath(base / plain)

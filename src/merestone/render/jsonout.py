@@ -6,10 +6,13 @@ Not here: what a person reads (`text`). Numbers that JSON lacks (NaN, infinity) 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from merestone.errors import MerestoneError
 from merestone.results.result import ApplyResult, CheckResult, DiffResult, PublishResult
+
+_CONTROL = re.compile(r"[\x7f-\x9f]")
 
 
 def publish(result: PublishResult) -> dict[str, Any]:
@@ -73,5 +76,5 @@ def error(fault: MerestoneError) -> dict[str, Any]:
 
 
 def dumps(value: dict[str, Any]) -> str:
-    """One line of JSON, UTF-8, without NaN."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    """One line of JSON, UTF-8, without NaN, and without the control characters that JSON itself lets through (U+007F to U+009F)."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False, allow_nan=False))

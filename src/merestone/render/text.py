@@ -102,7 +102,7 @@ def error(fault: MerestoneError) -> str:
     lines = [f"merestone: {fault.message}"]
     if fault.hint:
         lines.append(f"  next: {fault.hint}")
-    return "\n".join(lines)
+    return "\n".join(visible(line) for each in lines for line in each.split("\n"))
 
 
 def observed(each: Finding) -> str:

@@ -8,7 +8,6 @@ Not here: reading (`vector`, `shapefile`, `geoparquet`).
 from __future__ import annotations
 
 import gzip
-import re
 import shutil
 import tempfile
 import weakref
@@ -22,6 +21,7 @@ from merestone.errors import SourceError, UsageError
 from merestone.source.json_lines import is_sequence
 from merestone.source.port import SourceSpec
 from merestone.source.xml_check import check_xml
+from merestone.storage.place import local_path
 
 _FORMATS = {
     ".gpkg": "GPKG", ".shp": "ESRI Shapefile", ".dbf": "ESRI Shapefile", ".fgb": "FlatGeobuf", ".gml": "GML", ".kml": "KML",
@@ -38,6 +38,17 @@ _SHAPEFILE_PARTS = {".shp", ".shx", ".dbf", ".prj", ".cpg"}
 def named_as_delivery(path: str) -> bool:
     """Whether a file's name is that of a delivery, and of nothing else."""
     return Path(path).suffix.lower() in {*_FORMATS, *_LATER, ".zip", ".gz"} - {".json"}
+
+
+def files_beside(path: str) -> list[Path]:
+    """The files that exist beside a delivery's and belong to it: parts of a shapefile, logs of a database, a schema."""
+    file = Path(path)
+    last = file.suffix.lower()
+    if last in {".shp", ".dbf"}:
+        return sorted(each for each in file.parent.glob("*") if each.stem == file.stem and each.suffix.lower() in _SHAPEFILE_PARTS)
+    endings = {".gpkg": ("-wal", "-shm", "-journal"), ".gml": (".xsd", ".gfs")}.get(last, ())
+    beside = [Path(f"{path}{ending}") if ending.startswith("-") else file.with_suffix(ending) for ending in endings]
+    return [each for each in beside if each.exists()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +76,10 @@ def locate(spec: SourceSpec) -> Located:
 
     Raises:
         SourceError: there is no such file, or it is not what its name says, or not of a format that is read.
-        UsageError: the format belongs to a later version.
+        UsageError: the path is not one of this machine, or the format belongs to a later version.
     """
-    path = Path(spec.path)
-    if "\0" in spec.path or not path.exists():
+    path = Path(local_path(spec.path, field="source", what="a delivery"))
+    if not path.exists():
         raise _nowhere(spec.path)
     if path.is_file() and not path.stat().st_size:
         raise SourceError(
@@ -95,14 +106,7 @@ def locate(spec: SourceSpec) -> Located:
 
 
 def _nowhere(path: str) -> SourceError:
-    """The error for a path where nothing is; what is no path on this machine is told for what it is."""
-    address = re.search(r"(?:^|/)([a-z][a-z0-9+.-]*):/+(.*)", path)
-    if address is not None:
-        return SourceError(
-            f"{address[1]}://{address[2]} is an address, and deliveries are files on this machine",
-            field="source",
-            hint="download it first, then name the file",
-        )
+    """The error for a path where nothing is."""
     if path.endswith("/-"):
         return SourceError(
             "standard input is not read: a delivery is read more than once", field="source", hint="write it to a file, then name the file"
