@@ -67,6 +67,11 @@ def cause(evidence: Evidence) -> str:
         )
     if evidence.removed and evidence.removed >= MOST * evidence.touched:
         return f"{evidence.removed:,} published features are missing from the delivery: an export that broke off, or a filter"
+    return _cause_of_changes(evidence)
+
+
+def _cause_of_changes(evidence: Evidence) -> str:
+    """What most of the changed features have in common."""
     if evidence.swapped >= MOST and evidence.geometry_changed:
         return f"{percent(evidence.swapped)} of the changed geometries fit with x and y exchanged: an axis swap"
     if evidence.scaled is not None and evidence.scaled[1] >= MOST:

@@ -84,8 +84,13 @@ def _parse(text: str, depth: int, whole: str) -> FieldType:
         raise ValueError(f"{shorten(whole)!r} nests deeper than {MAX_NESTING} levels")
     if nest[1] == "list":
         return FieldType("list", members=(("item", _parse(nest[2].strip(), depth + 1, whole)),))
+    return FieldType("struct", members=_members(nest[2], depth, whole))
+
+
+def _members(text: str, depth: int, whole: str) -> tuple[tuple[str, FieldType], ...]:
+    """The members of a struct, in order."""
     members: dict[str, FieldType] = {}
-    for part in _split(nest[2]):
+    for part in _split(text):
         name, colon, member = part.partition(":")
         name = unicodedata.normalize("NFC", name.strip())
         if not colon or not name or any(each in "<>(),:" for each in name):
@@ -93,7 +98,7 @@ def _parse(text: str, depth: int, whole: str) -> FieldType:
         if name in members:
             raise ValueError(f"{shorten(whole)!r} names the member {shorten(name)} twice")
         members[name] = _parse(member.strip(), depth + 1, whole)
-    return FieldType("struct", members=tuple(members.items()))
+    return tuple(members.items())
 
 
 def _split(text: str) -> list[str]:

@@ -189,12 +189,8 @@ def fits(kind: FieldType, value: Any) -> bool:
                 return isinstance(value, str)
             case "boolean":
                 return isinstance(value, bool)
-            case "integer":
-                return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-            case "number":
-                return isinstance(value, int | float) and not isinstance(value, bool)
-            case "decimal":
-                return not isinstance(value, bool) and isinstance(value, int | float | str) and _is_decimal(kind, str(value))
+            case "integer" | "number" | "decimal":
+                return not isinstance(value, bool) and _is_number(kind, value)
             case "date":
                 return isinstance(value, str) and len(value) == len("2024-01-01") and bool(dt.date.fromisoformat(value))
             case "time":
@@ -206,6 +202,14 @@ def fits(kind: FieldType, value: Any) -> bool:
                 return False
     except ValueError:
         return False
+
+
+def _is_number(kind: FieldType, value: object) -> bool:
+    if kind.kind == "integer":
+        return isinstance(value, int) and -(2**63) <= value < 2**63
+    if kind.kind == "number":
+        return isinstance(value, int | float)
+    return isinstance(value, int | float | str) and _is_decimal(kind, str(value))
 
 
 def _is_decimal(kind: FieldType, text: str) -> bool:

@@ -15,7 +15,7 @@ from merestone.contract.contract import Contract, Field
 
 def breaks(before: Contract, after: Contract) -> list[str]:
     """Why `after` cannot follow `before` without a new major: one sentence each, in the order of the document; empty where it can."""
-    return [*_whole(before, after), *_fields(before, after)]
+    return [*_whole(before, after), *_geometry(before, after), *_fields(before, after)]
 
 
 def _whole(before: Contract, after: Contract) -> Iterator[str]:
@@ -25,6 +25,9 @@ def _whole(before: Contract, after: Contract) -> Iterator[str]:
             yield f"{name} is {now}, was {was}"
     if after.coordinate_precision < before.coordinate_precision:
         yield f"coordinate_precision is {after.coordinate_precision}, coarser than {before.coordinate_precision}"
+
+
+def _geometry(before: Contract, after: Contract) -> Iterator[str]:
     for name in ("dimensions", "edges", "direction"):
         was, now = getattr(before.geometry, name), getattr(after.geometry, name)
         if was != now:

@@ -163,19 +163,7 @@ def _check_step(step: Steps, rows: int) -> None:
     for name in ("stage", "event_type", "source_crs", "target_crs", "tool_version"):
         check_value(name, getattr(step, name))
     for name in ("strategy_index", "accuracy_m"):
-        value = _own(step, name)
-        if isinstance(value, (pa.Array, pa.ChunkedArray)):
-            wanted = LINEAGE_ARROW_SCHEMA.field(name).type
-            if value.type != wanted:
-                raise ValueError(f"{name} of stage {step.stage} is of type {value.type}; it has to be {wanted}")
-            if len(value) != rows:
-                raise ValueError(f"{name} of stage {step.stage} has {len(value)} values for {rows} rows")
-            known = value.drop_null()
-            good = pc.and_(pc.greater_equal(known, pa.scalar(0, wanted)), pc.is_finite(known))
-            if not pc.all(good, min_count=0).as_py():
-                raise ValueError(f"{name} of stage {step.stage} holds a value that is not a number from 0")
-        else:
-            check_value(name, value)
+        _check_numbers(step, name, rows)
     if step.verdict.dtype != np.uint8 or step.verdict.shape != (rows,) or (rows and int(step.verdict.max()) > REJECT):
         raise ValueError(f"verdict of stage {step.stage} is not one of {PASS}, {WARN}, {REJECT} for each of {rows} rows")
     for name in ("reason", *PER_ROW):
@@ -185,6 +173,23 @@ def _check_step(step: Steps, rows: int) -> None:
         raise ValueError(f"rows of stage {step.stage} is not a truth value for each of {rows} rows")
     if unknown := step.extra.keys() - {"rows", "strategy_index", "accuracy_m", *PER_ROW}:
         raise ValueError(f"stage {step.stage} carries unknown columns: {', '.join(sorted(unknown))}")
+
+
+def _check_numbers(step: Steps, name: str, rows: int) -> None:
+    """Refuse what is neither one value nor a column of numbers from 0."""
+    value = _own(step, name)
+    if not isinstance(value, (pa.Array, pa.ChunkedArray)):
+        check_value(name, value)
+        return
+    wanted = LINEAGE_ARROW_SCHEMA.field(name).type
+    if value.type != wanted:
+        raise ValueError(f"{name} of stage {step.stage} is of type {value.type}; it has to be {wanted}")
+    if len(value) != rows:
+        raise ValueError(f"{name} of stage {step.stage} has {len(value)} values for {rows} rows")
+    known = value.drop_null()
+    good = pc.and_(pc.greater_equal(known, pa.scalar(0, wanted)), pc.is_finite(known))
+    if not pc.all(good, min_count=0).as_py():
+        raise ValueError(f"{name} of stage {step.stage} holds a value that is not a number from 0")
 
 
 def _check_texts(what: str, value: Any, rows: int) -> None:

@@ -72,14 +72,7 @@ def verify_runs(store: Store, root: str = ROOT, *, remembered: Mapping[str, str]
         previous = run.doc.get("previous")
         if previous is not None and known.setdefault(previous["run_manifest"], previous["sha256"]) != previous["sha256"]:
             found.append(Damage(run.path, f"remembers another {previous['run_manifest']} than the dataset does"))
-    for path, checksum in sorted(known.items()):
-        try:
-            data = store.get(path)
-        except FileNotFoundError:
-            found.append(Damage(path, "is missing: a version or a later run names it"))
-            continue
-        if hashlib.sha256(data).hexdigest() != checksum:
-            found.append(Damage(path, "is not the file that was sealed: its checksum differs from the one that was remembered"))
+    found += _verify_remembered(store, known)
     found += [
         Damage(path, f"conflicts with the schema of this version of Merestone: {problem}") for path, problem in conflicts(store, root)
     ]
@@ -87,6 +80,18 @@ def verify_runs(store: Store, root: str = ROOT, *, remembered: Mapping[str, str]
         expired = gone.get(run.path.removeprefix(below(root, "")))
         found += verify_run(store, run, root) if expired is None else _verify_expired(store, run, expired, root)
     return found
+
+
+def _verify_remembered(store: Store, known: Mapping[str, str]) -> Iterator[Damage]:
+    """What versions, later runs and tombstones remember, against the files as they are."""
+    for path, checksum in sorted(known.items()):
+        try:
+            data = store.get(path)
+        except FileNotFoundError:
+            yield Damage(path, "is missing: a version or a later run names it")
+            continue
+        if hashlib.sha256(data).hexdigest() != checksum:
+            yield Damage(path, "is not the file that was sealed: its checksum differs from the one that was remembered")
 
 
 def _tombstones(store: Store, root: str, found: list[Damage]) -> tuple[dict[str, Expired], list[tuple[str, str]]]:
