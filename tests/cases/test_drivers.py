@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import struct
+import zipfile
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -633,3 +635,28 @@ def test_n16_tuples_of_kml(estate, tmp_path, coordinates, words):
     night = product.publish(path)
     assert night.status == ("published" if words is None else "refused"), night.said
     assert words is None or f"placemark 2 {words}" in night.said
+
+
+# --- N09 -------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_n09_a_geopackage_and_its_log_in_one_archive(estate, tmp_path):
+    with zipfile.ZipFile(CASES / "N09/both.zip") as archive:
+        archive.extractall(tmp_path)
+    shutil.copytree(tmp_path, tmp_path / "copy", ignore=shutil.ignore_patterns("product*", "copy"))
+    with closing(sqlite3.connect(tmp_path / "copy/field.gpkg")) as database:  # SQLite itself is the judge
+        (name,) = database.execute("select table_name from gpkg_contents").fetchone()
+        columns = [each[1] for each in database.execute(f'pragma table_info("{name}")')]
+        rows = [dict(zip(columns, row, strict=True)) for row in database.execute(f'select * from "{name}"')]  # noqa: S608 - its own name
+    wanted = [each for each in columns if each not in {"fid", "geom"}]
+    kinds = {str: "string", int: "integer", float: "number"}
+    fields = [field(each, next(kinds[type(row[each])] for row in rows if row[each] is not None)) for each in wanted]
+    assert len(rows) == 3
+    epsg = pyogrio.read_info(tmp_path / "copy/field.gpkg")["crs"].removeprefix("EPSG:")
+    for source in (CASES / "N09/both.zip", tmp_path / "field.gpkg"):
+        product = estate(fields, key=wanted[0], epsg=int(epsg), precision=3 if int(epsg) != 4326 else 7)
+        night = product.publish(source)
+        assert night.status == "published", night.said
+        assert {key: {each: row[each] for each in wanted} for key, row in product.rows().items()} == {
+            row[wanted[0]]: {each: row[each] for each in wanted} for row in rows
+        }

@@ -269,18 +269,91 @@ def test_the_row_number_of_a_view_is_no_column(tmp_path):
     assert read(path, layer="v")["code"].to_pylist() == table()["code"].to_pylist()
 
 
-def test_a_geopackage_whose_last_edits_are_in_its_log_is_refused(tmp_path):
-    path = write(tmp_path / "a.gpkg")
+def unindexed(path: Path) -> Path:
+    """A GeoPackage without triggers that need functions of GDAL's."""
+    pyogrio.write_arrow(table(), path, driver="GPKG", geometry_name="geometry", geometry_type="Point", crs="EPSG:4326", SPATIAL_INDEX="NO")
+    return path
+
+
+def in_wal_mode(path: Path, statement: str) -> sqlite3.Connection:
+    """An edit that is committed and only in the log, as long as the connection is open."""
     writer = sqlite3.connect(path)
     writer.execute("pragma journal_mode=wal")
-    writer.execute("update gpkg_contents set description = 'x'")
+    writer.execute(statement)
     writer.commit()
-    with pytest.raises(SourceError, match="unfinished write-ahead log"):
-        read(path)
+    return writer
+
+
+def codes(path: Path, **spec: str) -> set[str]:
+    return set(read(path, **spec)["code"].to_pylist())
+
+
+def test_the_edits_of_a_write_ahead_log_are_read_and_nothing_is_written(tmp_path):
+    path = unindexed(tmp_path / "a.gpkg")
+    writer = in_wal_mode(path, "update a set code = 'new' where fid = 7")
+    writer.execute("update a set code = 'never' where fid = 8")  # not committed
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+    assert {"a.gpkg", "a.gpkg-wal", "a.gpkg-shm"} == set(before)
+    assert codes(path) == {*table()["code"].to_pylist(), "new"} - {"0006"}
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
+    packed = tmp_path / "d.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in ("a.gpkg", "a.gpkg-wal"):
+            archive.writestr(name, before[name])
+    assert "new" in codes(packed)
+    writer.rollback()
     writer.close()
-    before = everything_under(tmp_path)
+    before_close = everything_under(tmp_path)
     for _ in open_source(SourceSpec(str(path))).batches(100):  # the file itself says WAL, and still nothing appears beside it
-        assert everything_under(tmp_path) == before
+        assert everything_under(tmp_path) == before_close
+
+
+@pytest.mark.parametrize("at", [0, 12, 20, 32 + 8, 32 + 16, 32 + 24 + 100])
+def test_a_damaged_write_ahead_log_is_refused(tmp_path, at):
+    path = unindexed(tmp_path / "a.gpkg")
+    writer = in_wal_mode(path, "update a set code = 'new' || hex(randomblob(500))")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    shutil.copyfile(path, broken / "a.gpkg")
+    log = bytearray((tmp_path / "a.gpkg-wal").read_bytes())
+    log[at] ^= 0xFF
+    (broken / "a.gpkg-wal").write_bytes(log)
+    writer.close()
+    with pytest.raises(SourceError, match=r"edits in a log that cannot be read \(a.gpkg-wal\)"):
+        read(broken / "a.gpkg")
+
+
+def test_the_log_of_another_file_is_refused(tmp_path):
+    path = unindexed(tmp_path / "a.gpkg")
+    writer = in_wal_mode(path, "update a set code = 'new'")
+    log = (tmp_path / "a.gpkg-wal").read_bytes()
+    writer.close()
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "a.gpkg"
+    pyogrio.write_arrow(
+        table().slice(0, 3), other, driver="GPKG", layer="b", geometry_name="geometry", geometry_type="Point", crs="EPSG:4326"
+    )
+    other.with_name("a.gpkg-wal").write_bytes(log)
+    with pytest.raises(SourceError, match=r"log|malformed|GPKG"):
+        read(other)
+
+
+def test_an_edit_that_was_cut_off_is_undone(tmp_path):
+    path = unindexed(tmp_path / "a.gpkg")
+    writer = sqlite3.connect(path)
+    writer.execute("pragma cache_size=1")  # pages go to the file before the edit is done
+    writer.execute("pragma cache_spill=1")
+    writer.execute("begin immediate")
+    writer.execute("update a set code = code || 'x' || hex(randomblob(200))")
+    torn = tmp_path / "torn"
+    torn.mkdir()
+    for name in ("a.gpkg", "a.gpkg-journal"):
+        shutil.copyfile(tmp_path / name, torn / name)
+    writer.rollback()
+    writer.close()
+    assert (torn / "a.gpkg").read_bytes() != path.read_bytes()
+    assert codes(torn / "a.gpkg") == set(table()["code"].to_pylist())
+    assert codes(path) == set(table()["code"].to_pylist())  # a journal that is done with says nothing
 
 
 @pytest.mark.parametrize("name", ["poi.gml", "poi.kml"])

@@ -195,6 +195,8 @@ def _in_zip(path: Path, spec: SourceSpec) -> Located:
             wanted = [
                 name for name in members if name[: -len(".shp")].lower() == base and PurePosixPath(name).suffix.lower() in _SHAPEFILE_PARTS
             ]
+        if candidates[member] == "GPKG":  # its logs are part of it
+            wanted += [name for name in members if name in {f"{member}-wal", f"{member}-journal"}]
         scratch = Path(tempfile.mkdtemp(prefix="merestone-"))
         for name in wanted:
             target = scratch / (stem + PurePosixPath(name).suffix.lower())  # never the member's own path: it may point anywhere

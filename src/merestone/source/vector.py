@@ -23,6 +23,7 @@ from merestone.source.geopackage import Layer, is_stored, look
 from merestone.source.json_features import Census, census_of_collection, census_of_sequence, column_of
 from merestone.source.located import Located, open_bytes
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec, UnreadableValueError
+from merestone.source.sqlite_log import settled
 from merestone.source.xml_features import Census as Document
 from merestone.source.xml_features import census_of_gml, census_of_kml
 
@@ -37,10 +38,11 @@ class VectorSource:
 
     def __init__(self, spec: SourceSpec, found: Located) -> None:
         found.keep(self)
+        if found.format == "GPKG":
+            found = settled(found)
+            found.keep(self)
         self._found = found
         self._gdal = Gdal(found)
-        if found.format == "GPKG":
-            _refuse_unfinished(found)
         census = self._in_json()  # before GDAL, which reads of a broken text what it can
         self._layers = 1
         self._layer = self._chosen_layer(spec.layer, spec.path)
@@ -239,17 +241,6 @@ class VectorSource:
                 at = self._delivery.schema.get_field_index(each.name)
                 out[at] = pc.if_else(pa.array(mask), pa.scalar(None, out[at].type), out[at])
         return pa.RecordBatch.from_arrays(out, schema=self._delivery.schema)
-
-
-def _refuse_unfinished(found: Located) -> None:
-    """A GeoPackage with a write-ahead log is not finished: its newest rows are in the log, which a read-only reader must not fold in."""
-    log = found.path.with_name(found.path.name + "-wal")
-    if log.is_file() and log.stat().st_size:
-        raise SourceError(
-            f"{found.shown} has an unfinished write-ahead log ({log.name}); its last edits are not in the file",
-            field=found.shown,
-            hint="close the program that writes it, or run: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'",
-        )
 
 
 def _content(field: Any) -> dict[bytes, bytes] | None:
