@@ -196,7 +196,13 @@ def test_a_check_keeps_rows_only_where_they_are_looked_at_again(plots, merestone
     plain.write_text(json.dumps({**document, "topology_rule_set": "none"}))
     written = []
     there = Spool.write
-    monkeypatch.setattr(Spool, "write", lambda spool, batch: written.append(batch.num_rows) or there(spool, batch))
+
+    def write(spool, batch):
+        if "geometry" in batch.schema.names:  # not the keys, which are kept of every row
+            written.append(batch.num_rows)
+        there(spool, batch)
+
+    monkeypatch.setattr(Spool, "write", write)
     monkeypatch.setattr(kernel, "digest", None)
     for args, rows in (((plain,), []), ((plain, "--errors", tmp_path / "e.gpkg"), [30]), ((plots.contract,), [30])):
         written.clear()

@@ -166,11 +166,16 @@ def test_noise_and_another_district_is_a_move_of_the_published_value(estate, tmp
     assert product.publish(night(2, 0.0005004, "n")).status == "unchanged"
 
 
+def twice(rows, keys):
+    """The first row once more at the end."""
+    return pa.concat_tables([rows, rows.slice(0, 1)]), pa.concat_arrays([keys, keys.slice(0, 1)])
+
+
 # What a fault of the code could do to a partition; each leaves the old version.
 FAULTS = {
-    "a carried row is lost": ("merestone.line.rewrite.read_rows", lambda rows: rows.slice(1)),
-    "a carried row stands twice": ("merestone.line.rewrite.read_rows", lambda rows: pa.concat_tables([rows, rows.slice(0, 1)])),
-    "nothing is carried": ("merestone.line.rewrite.read_rows", lambda rows: rows.slice(0, 0)),
+    "a carried row is lost": ("merestone.line.rewrite_partition.carried_rows", lambda found: tuple(each.slice(1) for each in found)),
+    "a carried row stands twice": ("merestone.line.rewrite_partition.carried_rows", lambda found: twice(*found)),
+    "nothing is carried": ("merestone.line.rewrite_partition.carried_rows", lambda found: tuple(each.slice(0, 0) for each in found)),
     "a file is forgotten": ("merestone.line.write.rewrite", lambda files: files[1:]),
     "a file is named twice": ("merestone.line.write.rewrite", lambda files: [*files, files[0]]),
 }

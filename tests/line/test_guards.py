@@ -11,7 +11,7 @@ from shapely import points as shapely_points
 from shapely import to_wkb
 
 from estate import geoparquet
-from merestone.line import early_guards as early
+from merestone.line import guards_before_processing as before
 from merestone.line.mass_change import column_cause
 
 PID = {"name": "pid", "type": "integer", "nullable": False}
@@ -264,7 +264,7 @@ def no_pass_2(monkeypatch):
     def never(*_, **__):
         raise AssertionError("pass 2 ran")
 
-    monkeypatch.setattr(early, "FEW", 1_500)
+    monkeypatch.setattr(before, "FEW", 1_500)
     return lambda: monkeypatch.setattr(line, "process", never)
 
 
@@ -282,7 +282,7 @@ def test_a_datum_shift_is_stopped_on_a_sample(product, tmp_path, no_pass_2, monk
     again = product.publish(tmp_path / "2.parquet")
     assert [each.observed for each in again.result.findings] == [each.observed for each in stop.result.findings]
     monkeypatch.undo()
-    monkeypatch.setattr(early, "FEW", 1_500)
+    monkeypatch.setattr(before, "FEW", 1_500)
     done = product.publish(tmp_path / "2.parquet", confirm=again.result.confirm)
     assert (done.status, done.result.delta.changed) == ("published", 4000), done.said
 
@@ -296,7 +296,7 @@ def test_keys_and_measures_stop_before_pass_2(product, tmp_path, no_pass_2, monk
     assert early_rules == {"changed", "removed", "key_survival", "null_geometry", "extent_shift"}, stop.said
     monkeypatch.undo()
     # The token covers what fired before pass 2. What pass 2 finds besides asks again, for all of it at once.
-    monkeypatch.setattr(early, "FEW", 1_500)
+    monkeypatch.setattr(before, "FEW", 1_500)
     more = product.publish(tmp_path / "2.parquet", confirm=stop.result.confirm)
     assert (more.status, product.version) == ("refused", 1)
     assert {each.rule for each in more.result.findings} == early_rules | {"column_changed"}, more.said
@@ -304,7 +304,7 @@ def test_keys_and_measures_stop_before_pass_2(product, tmp_path, no_pass_2, monk
 
 
 def test_a_doubtful_share_is_left_to_pass_2(product, tmp_path, monkeypatch):
-    monkeypatch.setattr(early, "FEW", 1_500)
+    monkeypatch.setattr(before, "FEW", 1_500)
     product.settings["guard"]["max_changed_fraction"] = 0.2
     product.publish(Night(5000).save(tmp_path / "1.parquet"))
     night = Night(5000)
@@ -318,7 +318,7 @@ def test_a_doubtful_share_is_left_to_pass_2(product, tmp_path, monkeypatch):
 
 
 def test_rows_in_other_bytes_do_not_stop_on_a_sample(product, tmp_path, monkeypatch):
-    monkeypatch.setattr(early, "FEW", 1_500)
+    monkeypatch.setattr(before, "FEW", 1_500)
     product.settings["guard"]["max_changed_fraction"] = 0.2
     product.publish(Night(3000).save(tmp_path / "1.parquet"))
     product.stamp("v1.1.0")

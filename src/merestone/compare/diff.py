@@ -31,16 +31,18 @@ from merestone.dataset.index import load
 from merestone.dataset.known import Halves, Known, find, sort_by_hash
 from merestone.dataset.rows import open_object
 from merestone.dataset.version import Dataset
+from merestone.engine.threads import Threads
 from merestone.errors import InternalError
 from merestone.identity import key as keys
 from merestone.inspect import extract, show
 from merestone.line import environment
+from merestone.line.change_verdict import ChangeVerdict, judge, published_before
 from merestone.line.prepare import prepare
 from merestone.line.process import process
 from merestone.line.receive import receive
 from merestone.line.run import Run
 from merestone.line.settings import PublishSettings
-from merestone.line.verdict import Verdict, judge, published_before
+from merestone.line.whole_rules import WholeRules
 from merestone.line.write import write_version
 from merestone.publication.publication import Publication
 from merestone.publish.commit import begin
@@ -137,7 +139,7 @@ class _Passed:
     """A side that went through the passes: what was found, the verdict unless it is refused, and the keys of rows that cannot be compared."""
 
     findings: tuple[Finding, ...]
-    verdict: Verdict | None
+    verdict: ChangeVerdict | None
     left_out: Halves
     notes: tuple[str, ...] = ()
 
@@ -146,7 +148,7 @@ def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *,
     store = LocalStore(terms.publications[0].destination)
     findings: list[Finding] = []
     notes = [*terms.notes]
-    verdict: Verdict | None = None
+    verdict: ChangeVerdict | None = None
     left_out = np.empty((0, 2), np.uint64)
     for publication, source, name in zip(terms.publications, terms.sources, names, strict=True):
         passed = _pass(publication, source, store, folder, left_out)
@@ -197,29 +199,30 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
     head = current(store)
     here = Path(folder) / ("newer" if head else "older")
     here.mkdir()
-    run = Run(publication, PublishSettings(), store, head, str(here), environment.nonce(), environment.now(), time.perf_counter())
+    engine = Threads(environment.cores())
+    run = Run(publication, PublishSettings(), store, head, str(here), engine, environment.nonce(), environment.now(), time.perf_counter())
     prepared = prepare(publication, head, source)
-    run.prepared = prepared = replace(prepared, judged=False, grounds={}, quantities=(), unique=())
-    workers = environment.cores()
+    run.prepared = prepared = replace(prepared, rules=WholeRules())
     if prepared.unreadable or _hopeless(prepared.findings):
         return _Passed(tuple(each for each in prepared.findings if each.severity == "error" and each.rule != "extra"), None, left_out)
     known = load(store, head.manifest.index, prepared.partitions) if head else Known.nothing()
-    received = run.received = receive(prepared, known, run.folder, workers=workers)
+    received = run.received = receive(prepared, known, run.folder, run.engine, run.evidence)
     if _hopeless(received.findings):
         return _Passed(tuple(each for each in received.findings if each.severity == "error"), None, left_out)
     candidates = received.candidates
     partner = find(left_out[sort_by_hash(left_out)], candidates.hash) >= 0
     candidates.faulty[partner] = True
     before = _before(run, known, head)
-    processed = process(prepared, received.candidates, before, run.folder, workers=workers, events=lambda *_: None)
+    processed = process(prepared, candidates, before, run.folder, run.engine, rules=False, evidence=run.evidence)
     rows = [*received.tally.findings(), *processed.tally.findings()]
     notes = []
     if int((processed.rejected & ~partner).sum()):
         notes.append(f"{int((processed.rejected & ~partner).sum()):,} rows could not be compared; the findings say why")
-    if prepared.operation is not None and not prepared.operation.is_identity:
-        accuracy = prepared.operation.accuracy_m
+    operation = prepared.projection.operation
+    if operation is not None and not operation.is_identity:
+        accuracy = operation.accuracy_m
         known_to = "accuracy unknown" if accuracy is None else f"accuracy {accuracy:g} m"
-        notes.append(f"transformed from {prepared.operation.source} to {prepared.operation.target} ({prepared.operation.name}, {known_to})")
+        notes.append(f"transformed from {operation.source} to {operation.target} ({operation.name}, {known_to})")
     verdict = judge(run, known, processed, before, [])
     if not verdict.nothing_to_do or verdict.result.delta.suppressed:
         # An attempt without a writer of events: a comparison leaves no lineage.

@@ -31,6 +31,7 @@ from merestone.errors import UsageError
 from merestone.identity.text import nfc_name
 from merestone.normalise.crs import identify
 from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, Publication, RejectsRule
+from merestone.scratch.read_once import ReadOnce
 from merestone.source.port import Source, SourceSpec
 
 _MULTI: dict[str, GeometryType] = {"point": "multipoint", "linestring": "multilinestring", "polygon": "multipolygon"}
@@ -97,7 +98,8 @@ def settle_terms(older: Side, newer: Side, settings: ComparisonSettings, folder:
         sources = tuple(_in_order(each, contract) for each in (older, newer))
         key = key or _without_key(settings.contract or older.shown)
     else:
-        path, key, sources = _drafted(older, newer, settings, folder, notes)
+        then, now = (_read_once(side, folder, name) for side, name in ((older, "older-rows"), (newer, "newer-rows")))
+        path, key, sources = _drafted(then, now, settings, folder, notes)
     mapped = named.columns if named is not None else ()
     publications = [
         Publication(
@@ -116,6 +118,11 @@ def settle_terms(older: Side, newer: Side, settings: ComparisonSettings, folder:
         for side in (older, newer)
     ]
     return Terms((publications[0], publications[1]), (sources[0], sources[1]), tuple(notes))
+
+
+def _read_once(side: Side, folder: str, name: str) -> Side:
+    """A side whose rows are looked at before they are compared."""
+    return replace(side, source=ReadOnce(side.source, folder, name))
 
 
 # --- under a contract ------------------------------------------------------------------------------------------------------------------

@@ -36,10 +36,12 @@ from merestone.gate.feature import DEGREES, check_rows
 from merestone.gate.findings import FindingTally, rejected
 from merestone.geometry import kernel
 from merestone.inspect.output import check_outputs
+from merestone.line import environment
 from merestone.normalise.cast import cast_batch, misfit_faults, plan_cast
 from merestone.normalise.crs import identify
 from merestone.normalise.snap import snap
 from merestone.results.finding import Finding
+from merestone.scratch.read_once import ReadOnce
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, Source, SourceSpec
 from merestone.storage.place import local_path
@@ -145,11 +147,23 @@ def draft(
     previous: str | None = None,
     owner: str | None = None,
 ) -> Drafted:
-    """The contract that a delivery keeps, from its header and its data; guesses are marked `# confirm`.
+    """The contract that a delivery keeps, from its header and its data; guesses are marked `# confirm`. Each delivery is read once.
 
     Args, Raises: as `init`, which writes it.
     """
-    source = open_source(SourceSpec(local_path(source_path, what="a delivery"), layer, crs))
+
+    def opened(path: str, name: str, field: str | None = None) -> ReadOnce:
+        return ReadOnce(open_source(SourceSpec(local_path(path, field=field, what="a delivery"), layer, crs)), folder, name)
+
+    with environment.scratch() as folder:
+        source = opened(source_path, "newer-rows")
+        older = None if previous is None else opened(previous, "older-rows", "--previous")
+        return _draft(source_path, source, older, layer=layer, crs=crs, key=key, owner=owner)
+
+
+def _draft(
+    source_path: str, source: Source, older: Source | None, *, layer: str | None, crs: str | None, key: Sequence[str], owner: str | None
+) -> Drafted:
     delivery = source.delivery
     contradicted = next((each for each in delivery.findings if each.severity == "error"), None)
     if contradicted is not None and crs is None:
@@ -168,7 +182,6 @@ def draft(
             field=delivery.path,
             hint="name a delivery with features and a column that identifies them",
         )
-    older = None if previous is None else open_source(SourceSpec(local_path(previous, field="--previous", what="a delivery"), layer, crs))
     before = None if older is None else infer(older, key)
     if before is not None:
         inferred = with_previous(inferred, before)

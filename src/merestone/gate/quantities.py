@@ -129,6 +129,17 @@ def decide(
     return found, watched
 
 
+def may_stray(wanted: Sequence[Quantity], counts: Sizes) -> bool:
+    """Whether one of the rows counted may be in another unit than the others, as far as these rows say."""
+    return any(
+        _share(ratios, log, _EXACT) > 0
+        for each in wanted
+        if (ratios := counts.ratios.get(each.field.name)) is not None and ratios.sum()
+        for _, log in _factors(each)
+        if abs(log) >= _FAR
+    )
+
+
 def faults(batch: Any, wanted: Sequence[Quantity], watched: set[str], geometry: str, crs: CRS | None) -> list[RowFaults]:
     """Rows of a batch whose value is in another unit, in fields whose other rows agree with the geometry."""
     out = []

@@ -39,14 +39,14 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LogContent:
     """Everything that a change log says.
 
     rows: int64, the candidates that it speaks of, ascending. codes, labels, digest, source, before and partition are over all candidates;
     names: partition code to name. removed: pyarrow.Table of INDEX_SCHEMA, the
     features that were not delivered any more; removed_rekeyed: bool over them. same_domain: digests are of the last version's domain; else
-    a held feature has a new one. same_rules: what was delivered is judged as in the last version; else nobody knows what the delivery that
-    a held feature was accepted from would be told now, and its source digest is forgotten.
+    a held feature has a new one. same_rules: what was delivered is judged as in the last version; else nobody knows how the delivery that a
+    held feature was accepted from would be judged now, and its source digest is forgotten.
     """
 
     rows: npt.NDArray[np.int64]
@@ -63,39 +63,39 @@ class Told:
     same_rules: bool = True
 
 
-def pieces(told: Told, ordered: Iterable[tuple[Any, npt.NDArray[np.int64]]]) -> Iterator[Any]:
+def pieces(content: LogContent, ordered: Iterable[tuple[Any, npt.NDArray[np.int64]]]) -> Iterator[Any]:
     """The log in pieces (pyarrow.Table of CHANGES_SCHEMA), ordered by key bytes within and across them.
 
     Args:
-        told: what it says.
-        ordered: the canonical keys in ascending order, a range at a time, with their places: in `told.rows`, and beyond these in `told.removed`.
+        content: what it says.
+        ordered: the canonical keys in ascending order, a range at a time, with their places: in `content.rows`, and beyond these in `content.removed`.
     """
-    count, fields = len(told.rows), _Fields(told.labels.fields)
+    count, fields = len(content.rows), _Fields(content.labels.fields)
     for key_bytes, places in ordered:
         for start in range(0, len(places), PIECE):
-            yield _piece(told, key_bytes.slice(start, PIECE), places[start : start + PIECE], count, fields)
+            yield _piece(content, key_bytes.slice(start, PIECE), places[start : start + PIECE], count, fields)
 
 
-def _piece(told: Told, key_bytes: Any, here: npt.NDArray[np.int64], count: int, fields: _Fields) -> Any:
+def _piece(content: LogContent, key_bytes: Any, here: npt.NDArray[np.int64], count: int, fields: _Fields) -> Any:
     is_gone = here >= count
     if not is_gone.any():
-        return _delivered(told, told.rows[here], key_bytes, fields)
-    mine = _delivered(told, told.rows[here[~is_gone]], key_bytes.filter(pa.array(~is_gone)), fields)
-    lost = _removed(told, here[is_gone] - count)
+        return _delivered(content, content.rows[here], key_bytes, fields)
+    mine = _delivered(content, content.rows[here[~is_gone]], key_bytes.filter(pa.array(~is_gone)), fields)
+    lost = _removed(content, here[is_gone] - count)
     back = np.empty(len(here), np.int64)
     back[~is_gone], back[is_gone] = np.arange(mine.num_rows), mine.num_rows + np.arange(lost.num_rows)
     return pa.concat_tables([mine, lost]).unify_dictionaries().combine_chunks().take(pa.array(back))
 
 
-def _delivered(told: Told, rows: npt.NDArray[np.int64], key_bytes: Any, fields: _Fields) -> Any:
-    code, before, labels = told.codes[rows].astype(np.int8), told.before, told.labels
-    kept = (classes.SUPPRESSED, classes.HELD, classes.MOVED) if told.same_domain else (classes.SUPPRESSED, classes.MOVED)
+def _delivered(content: LogContent, rows: npt.NDArray[np.int64], key_bytes: Any, fields: _Fields) -> Any:
+    code, before, labels = content.codes[rows].astype(np.int8), content.before, content.labels
+    kept = (classes.SUPPRESSED, classes.HELD, classes.MOVED) if content.same_domain else (classes.SUPPRESSED, classes.MOVED)
     keeps_digest = np.isin(code, kept)[:, None]
     held = (code == classes.HELD)[:, None]
     stays = np.isin(code, (classes.SUPPRESSED, classes.HELD, classes.REFRESHED))
-    digest = np.where(keeps_digest, before.digest[rows], told.digest[rows])
-    source = np.where(held, before.source[rows] if told.same_rules else np.uint64(0), told.source[rows])
-    place = np.where(stays, before.partition[rows], told.partition[rows]).astype(np.int32)
+    digest = np.where(keeps_digest, before.digest[rows], content.digest[rows])
+    source = np.where(held, before.source[rows] if content.same_rules else np.uint64(0), content.source[rows])
+    place = np.where(stays, before.partition[rows], content.partition[rows]).astype(np.int32)
     there, known = code != classes.REMOVED, before.partition[rows] >= 0
     measured = labels.geometry[rows] & np.isfinite(labels.move[rows])
     return pa.Table.from_arrays(
@@ -108,22 +108,22 @@ def _delivered(told: Told, rows: npt.NDArray[np.int64], key_bytes: Any, fields: 
             _masked(digest, there),
             _masked(source, there),
             _masked(before.digest[rows], known),
-            _named(place, told.names, there),
-            _named(before.partition[rows], told.names, known),
+            _named(place, content.names, there),
+            _named(before.partition[rows], content.names, known),
         ],
         schema=CHANGES_SCHEMA,
     )
 
 
-def _removed(told: Told, rows: npt.NDArray[np.int64]) -> Any:
-    gone, size = told.removed.take(pa.array(rows)).combine_chunks(), len(rows)
+def _removed(content: LogContent, rows: npt.NDArray[np.int64]) -> Any:
+    gone, size = content.removed.take(pa.array(rows)).combine_chunks(), len(rows)
     no = pa.array(np.zeros(size, bool))
     return pa.Table.from_arrays(
         [
             gone.column("key").cast(pa.binary()),
             _classes(np.full(size, classes.REMOVED, np.int8)),
             no,
-            pa.array(told.removed_rekeyed[rows]),
+            pa.array(content.removed_rekeyed[rows]),
             no,
             no,
             pa.nulls(size, pa.float64()),

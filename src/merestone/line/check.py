@@ -6,8 +6,6 @@ Not here: the steps (`prepare`, `receive`, `process`), guards, which judge a cha
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,16 +15,19 @@ from merestone.contract.contract import Contract
 from merestone.contract.files import read_contract
 from merestone.dataset.current import current
 from merestone.dataset.known import Known
-from merestone.errors import UsageError
-from merestone.gate import delivery as gate_delivery
+from merestone.engine.port import Engine
+from merestone.engine.threads import Threads
+from merestone.errors import InternalError, UsageError
 from merestone.gate import raster as gate_raster
 from merestone.line import environment
-from merestone.line.finding_places import layer, places_of, shown, write_layer
-from merestone.line.neighbourhood import Judged, judge_delivery
+from merestone.line.delivery_promises import delivery_promises
+from merestone.line.finding_places import Passes, layer, places_of, shown, write_layer
+from merestone.line.neighbourhood import judge_delivery
 from merestone.line.prepare import prepare
 from merestone.line.prepared import Prepared
-from merestone.line.process import Processed, process_parts
-from merestone.line.receive import Received, Reception, without_consequences
+from merestone.line.process import Processed, process_stream
+from merestone.line.receive import Received, Reception, stream, without_consequences
+from merestone.line.row_evidence import RowEvidence
 from merestone.line.settings import CheckSettings
 from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, Publication
 from merestone.render.findings_page import page
@@ -66,12 +67,13 @@ def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publi
     )
 
 
-def check(publication: Publication, settings: CheckSettings) -> tuple[CheckResult, str | None]:
+def check(publication: Publication, settings: CheckSettings, *, engine: Engine | None = None) -> tuple[CheckResult, str | None]:
     """Judge a delivery as `publish` would, over every row, whatever is published.
 
     Args:
         publication: how the delivery is read and under which contract.
         settings: how the check is called.
+        engine: what carries out the units of the passes; threads on all cores by default.
 
     Returns:
         The result, and the HTML page where it was asked for.
@@ -84,41 +86,42 @@ def check(publication: Publication, settings: CheckSettings) -> tuple[CheckResul
     if agreed.geometry_type == "raster":
         return _raster(publication, agreed, settings, clock)
     last = current(open_store(publication.destination)) if publication.destination else None
-    prepared = replace(prepare(publication, None, evidence=last), compared=False)
+    prepared = prepare(publication, None, evidence=last)
     findings = [*prepared.findings]
     if prepared.unreadable:
         return _ended(publication, prepared, findings, settings, clock)
+    evidence = RowEvidence(hold=False) if settings.drawn or agreed.topology_rule_set != "none" else None
     with environment.scratch() as folder:
-        keep = settings.drawn or agreed.topology_rule_set != "none"
         try:
-            received, processed = _passes(prepared, folder, keep=keep)
+            received, processed = _passes(prepared, folder, engine or Threads(environment.cores()), evidence)
         except UnreadableValueError as fault:
             return _ended(publication, prepared, [*findings, fault.finding], settings, clock)
-        findings += [*received.findings, *_service(prepared, received, settings.now or environment.now())]
-        judged = judge_delivery(prepared, received.candidates, processed)
-        findings += [*without_consequences(received, [*received.tally.findings(), *processed.tally.findings()]), *judged.findings]
-        return _ended(publication, prepared, findings, settings, clock, (received, processed, judged))
+        findings += [*received.findings, *delivery_promises(prepared, received, settings.now or environment.now(), None)]
+        topology = judge_delivery(prepared, received.candidates, processed)
+        findings += [*without_consequences(received, [*received.tally.findings(), *processed.tally.findings()]), *topology.findings]
+        found = (received, processed, topology, evidence or RowEvidence(hold=False))
+        return _ended(publication, prepared, findings, settings, clock, found)
 
 
-def _passes(prepared: Prepared, folder: str, *, keep: bool) -> tuple[Received, Processed]:
+def _passes(prepared: Prepared, folder: str, engine: Engine, evidence: RowEvidence | None) -> tuple[Received, Processed]:
     """Both passes at once, a batch going through the second as soon as the first is done with it: what is judged is not kept.
 
     Args:
-        prepared: settings and values of the check.
+        prepared: the values of the check.
         folder: the scratch folder.
-        keep: whether rows are looked at again: their topology, or their places.
+        engine: what carries out the units.
+        evidence: takes the rows at fault, where rows are looked at again: their topology, or their places.
 
     Raises:
         SourceError: the delivery breaks off or cannot be decoded.
     """
-    reception, workers = Reception(prepared, Known.nothing()), environment.cores()
-    while True:
-        parts = reception.parts(workers=workers // 2)  # the lighter half; on two cores the reading thread does it between two batches
-        processed = process_parts(prepared, parts, folder, workers=workers, keep=keep)
-        received = reception.received(processed.spool)
-        if not reception.suspects:
-            return received, processed
-        reception = reception.again()
+    reception = Reception(prepared, Known.nothing(), folder)
+    # The first pass is the lighter half: on two cores the reading thread does it between two batches.
+    batches = stream(reception, folder, engine.share(engine.workers // 2), prepared.candidate_schema)
+    processed = process_stream(prepared, batches, folder, engine, evidence=evidence)
+    if reception.received is None:
+        raise InternalError("a check ends only after all rows are read")
+    return reception.received, processed
 
 
 def _ended(
@@ -127,7 +130,7 @@ def _ended(
     findings: list[Finding],
     settings: CheckSettings,
     clock: float,
-    passes: tuple[Received, Processed, Judged] | None = None,
+    passes: Passes | None = None,
 ) -> tuple[CheckResult, str | None]:
     """The result, and what is made of its places. `passes` is what reading the rows found, None where they could not be read."""
     rows, refused = (passes[0].rows, int(passes[1].rejected.sum())) if passes else (0, 0)
@@ -149,7 +152,10 @@ def _ended(
     table = places_of(prepared, ordered, passes)
     if settings.errors is not None:
         write_layer(layer(table, ordered), settings.errors, prepared.contract.crs_epsg)
-    return result, page(result, shown(table, prepared, passes), crs=prepared.crs, geographic=prepared.geographic) if settings.page else None
+    if not settings.page:
+        return result, None
+    projection = prepared.projection
+    return result, page(result, shown(table, prepared, passes), crs=projection.crs, geographic=projection.geographic)
 
 
 def _raster(
@@ -179,11 +185,3 @@ def _raster(
         page(result, shown(table, None, None), crs=f"EPSG:{agreed.crs_epsg}", geographic=crs.is_geographic) if settings.page else None
     )
     return result, shown_on
-
-
-def _service(prepared: Prepared, received: Received, now: datetime) -> list[Finding]:
-    """What is judged once all rows are seen: how fresh they are, and how their edges are meant."""
-    found = [gate_delivery.freshness(prepared.contract, now, newest=received.newest) if received.rows else None]
-    if prepared.delivered_edges is not None:
-        found.append(gate_delivery.edges(prepared.contract, prepared.delivered_edges))
-    return [each for each in found if each is not None]

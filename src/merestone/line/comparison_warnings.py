@@ -22,7 +22,7 @@ from merestone.words import listed
 NAMED_TWINS = 1_000  # keys whose texts are compared; the finding names a few and counts these
 
 
-def late_findings(
+def comparison_warnings(
     spool: Spool,
     row: npt.NDArray[np.int32],
     blanks: npt.NDArray[np.bool_],

@@ -82,15 +82,15 @@ def scratch() -> Iterator[str]:
             hint="set TMPDIR to a folder with free space that this user may write, then repeat",
         ) from fault
     try:
-        with no_room_told(folder):
+        with room_in(folder):
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # best effort: what stays is the operating system's to clean
 
 
 @contextmanager
-def no_room_told(folder: str) -> Iterator[None]:
-    """Tell a scratch folder without room for what it is. Stores name their own faults, so no other file can be meant.
+def room_in(folder: str) -> Iterator[None]:
+    """Name the scratch folder when it has no room. Stores name their own faults, so that no other file can be meant.
 
     Raises:
         StoreError: a write to the scratch folder failed for want of room.

@@ -22,10 +22,11 @@ from merestone.gate import topology
 from merestone.geometry import kernel
 from merestone.inspect.extract import collection, features
 from merestone.inspect.output import written_whole
-from merestone.line.neighbourhood import Judged
+from merestone.line.neighbourhood import TopologyOfDelivery
 from merestone.line.prepared import Prepared
 from merestone.line.process import Processed
 from merestone.line.receive import Received
+from merestone.line.row_evidence import RowEvidence
 from merestone.render.findings_page import Place
 from merestone.results.finding import Finding
 
@@ -56,7 +57,7 @@ def check_errors_path(path: str) -> None:
         )
 
 
-Passes = tuple[Received, Processed, Judged]
+Passes = tuple[Received, Processed, TopologyOfDelivery, RowEvidence]
 
 
 def places_of(prepared: Prepared | None, findings: Sequence[Finding], passes: Passes | None) -> Any:
@@ -69,9 +70,9 @@ def places_of(prepared: Prepared | None, findings: Sequence[Finding], passes: Pa
     """
     if passes is None or prepared is None:
         return pa.concat_tables([SCHEMA.empty_table(), *(_of_samples(at, each) for at, each in enumerate(findings))]).combine_chunks()
-    received, processed, judged = passes
+    received, processed, judged, evidence = passes
     rules = {each.rule: each for each in judged.breaches}
-    rows = pa.concat_tables(processed.findings) if processed.findings else None
+    rows = pa.concat_tables(evidence.lines) if evidence.lines else None
     number = received.candidates.row.astype(np.int64)
     parts = [SCHEMA.empty_table()]
     for at, finding in enumerate(findings):
@@ -84,7 +85,7 @@ def places_of(prepared: Prepared | None, findings: Sequence[Finding], passes: Pa
     return _placed(pa.concat_tables(parts).combine_chunks(), prepared, processed)
 
 
-def _of_breach(at: int, breach: topology.Breach, judged: Judged) -> Any:
+def _of_breach(at: int, breach: topology.Breach, judged: TopologyOfDelivery) -> Any:
     there = breach.one >= 0
     names = judged.name(breach.one[there])
     ids, rows = np.full(len(breach), None, dtype=object), np.full(len(breach), None, dtype=object)

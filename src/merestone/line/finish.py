@@ -5,7 +5,6 @@ Not here: the record's form (`dataset.record`), its protocol (`publish.commit`).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -80,7 +79,7 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
 
 def finish(run: Run, result: PublishResult, lineage: SealedRun | None = None) -> PublishResult:
     """Write the run record, last of all; where rows were rejected and nothing is published, their file and their lineage go before it."""
-    result = replace(result, seconds=time.perf_counter() - run.clock, run_id=run.run_id)
+    result = replace(result, seconds=run.seconds, run_id=run.run_id)
     if result.status == "published" and run.parent_version == result.version:
         result = replace(result, status="unchanged")
     attempt = run.attempt
@@ -133,7 +132,7 @@ def keep_rejects(run: Run) -> ObjectRef | None:
 
     A version's rejects are written before it is committed: the evidence must not hang on what may fail afterwards.
     """
-    found = [each for each in run.rejects if each.num_rows]
+    found = [each for each in run.evidence.rejects if each.num_rows]
     if run.rejects_file is None and found and run.attempt is not None:
         name = f"_runs/{run.attempt.run_id}-{run.attempt.number}.rejects.parquet"
         run.rejects_file = write_table(run.store, name, pa.concat_tables(found))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.line.prepared import KEY
+from merestone.line.reading import KEY
 from merestone.scratch.spool import ROW, Spool
 
 RANGE_BYTES = 16 << 20  # of keys that are sorted at a time; sorting needs them about three times

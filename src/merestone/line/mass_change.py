@@ -18,7 +18,7 @@ from merestone.change.guards import MOST, Evidence, common_factor, common_shift
 from merestone.dataset.known import Known
 from merestone.geometry import kernel
 from merestone.line.prepared import Prepared
-from merestone.line.process import Settled
+from merestone.line.settle import Settled
 from merestone.results.result import Counts
 from merestone.words import percent
 
@@ -37,7 +37,7 @@ def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere:
         column=column,
         removed=counts.removed - counts.rekeyed,
         touched=counts.added + counts.changed + counts.removed - counts.rekeyed,
-        metres=prepared.metres,
+        metres=prepared.projection.metres,
         geometry_changed=int((settled.geometry & changed).sum()),
         column_cause=column_cause(settled, column[0]) if column else "",
     )
@@ -55,7 +55,7 @@ def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere:
     size = np.abs(then - now).max(axis=1)
     crossed = np.abs(then - now[:, ::-1]).max(axis=1)
     shift = common_shift(*(now - then).T)
-    if shift is not None and prepared.geographic:
+    if shift is not None and prepared.projection.geographic:
         # Degrees of longitude shrink with latitude; the message speaks of metres on the ground.
         shift = (shift[0] * float(np.cos(np.radians(np.median(then[:, 1])))), shift[1], shift[2])
     return replace(
@@ -68,7 +68,7 @@ def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere:
 
 
 def column_cause(settled: Settled, name: str) -> str:
-    """What became of the values of a column, where almost all of them in the sample tell the same; empty where they do not."""
+    """What became of the values of a column, where almost all of them in the sample show the same; empty where they do not."""
     pairs = [(after.column(name), then.column(name)) for after, then in settled.sample if name in after.schema.names]
     if not pairs:
         return ""

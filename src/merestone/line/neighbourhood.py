@@ -24,12 +24,13 @@ from merestone.gate.topology import Breach, Ints, Name, Rules
 from merestone.gate.topology_edges import box_tree, meeting
 from merestone.geometry import kernel
 from merestone.identity import key as keys
+from merestone.line.candidates import Candidates
+from merestone.line.change_verdict import ChangeVerdict
 from merestone.line.key_order import key_bytes
-from merestone.line.prepared import KEY, Prepared
+from merestone.line.prepared import Prepared
 from merestone.line.process import Processed
-from merestone.line.receive import Candidates
+from merestone.line.reading import KEY
 from merestone.line.run import Run
-from merestone.line.verdict import Verdict
 from merestone.results.finding import Finding
 from merestone.scratch.spool import ROW
 
@@ -37,7 +38,7 @@ Boxes = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TopologyOfDelivery:
     """The topology of a delivery: its findings, and the breaches with all of their places, which are rows of the spool of pass 2."""
 
     findings: list[Finding]
@@ -45,22 +46,22 @@ class Judged:
     name: Name
 
 
-def judge_delivery(prepared: Prepared, candidates: Candidates, processed: Processed) -> Judged:
+def judge_delivery(prepared: Prepared, candidates: Candidates, processed: Processed) -> TopologyOfDelivery:
     """The topology of a delivery by itself, over all rows whose geometry is good."""
 
     def name(places: Ints) -> list[tuple[str | None, int | None]]:
         asked, at = np.unique(places, return_inverse=True)
-        texts = keys.ids_of(key_bytes(candidates.spool, asked)).to_pylist()
+        texts = keys.ids_of(key_bytes(processed.spool, asked)).to_pylist()
         return [(texts[place], int(candidates.row[row])) for place, row in zip(at.tolist(), places.tolist(), strict=True)]
 
     rules = _rules(prepared)
     if rules is None:
-        return Judged([], [], name)
+        return TopologyOfDelivery([], [], name)
     geometry = [batch.column(prepared.geometry) for batch in processed.spool.batches()]
     good = np.flatnonzero(~processed.misshapen)
     found = topology.judge(_one(geometry).take(pa.array(good)), rules, absent=processed.absent(misshapen=True))
     breaches = [replace(each, one=_spooled(good, each.one), other=_spooled(good, each.other)) for each in found]
-    return Judged(topology.findings(breaches, rules, name), breaches, name)
+    return TopologyOfDelivery(topology.findings(breaches, rules, name), breaches, name)
 
 
 def _spooled(good: Ints, places: Ints) -> Ints:
@@ -69,7 +70,7 @@ def _spooled(good: Ints, places: Ints) -> Ints:
     return out
 
 
-def judge_version(run: Run, known: Known, verdict: Verdict, processed: Processed, before: Before) -> list[Finding]:
+def judge_version(run: Run, known: Known, verdict: ChangeVerdict, processed: Processed, before: Before) -> list[Finding]:
     """The topology of the version that a change would make: near the change, or of all of it where the last version was not held to the same rules.
 
     Raises:
@@ -82,9 +83,9 @@ def judge_version(run: Run, known: Known, verdict: Verdict, processed: Processed
     fresh = np.isin(codes, (classes.ADDED, classes.REPROCESSED)) | ((codes == classes.CHANGED) & settled.geometry)
     gone = np.isin(codes, (classes.REPROCESSED, classes.REMOVED)) | ((codes == classes.CHANGED) & settled.geometry)
     arriving, arriving_keys, rows = _arriving(verdict, terms.geometry, fresh)
-    leaves = np.concatenate([run.delivery.candidates.hash[gone], run.delivery.gone])
-    carried, absent = _Carried(run, leaves), processed.absent(misshapen=False)
-    if run.head is None or terms.rekeyed:  # under other keys every row is stored anew, and none can have been refused
+    leaves = np.concatenate([run.delivery.candidates.hash[gone], run.delivery.removed_hash])
+    carried, absent = _Staying(run, leaves), processed.absent(misshapen=False)
+    if run.head is None or terms.parent.rekeyed:  # under other keys every row is stored anew, and none can have been refused
         breaches = topology.judge(arriving, rules, absent=absent)
     elif _other_rules(terms, run.head.manifest.processing) or (rules.rule_set == "planar" and _excused(run.head.manifest)):
         breaches = topology.judge(pa.concat_arrays([arriving, carried(None)]), rules, absent=absent)
@@ -108,7 +109,7 @@ def judge_version(run: Run, known: Known, verdict: Verdict, processed: Processed
 
 
 def _rules(prepared: Prepared) -> Rules | None:
-    return topology.rules_of(prepared.contract, metres=prepared.metres, geographic=prepared.geographic) if prepared.judged else None
+    return topology.rules_of(prepared.contract, metres=prepared.projection.metres, geographic=prepared.projection.geographic)
 
 
 def _other_rules(terms: Prepared, last: dict[str, Any]) -> bool:
@@ -121,7 +122,7 @@ def _excused(last: Manifest) -> bool:
     return last.counts.get("rejected", 0) > 0 or last.rollback is not None
 
 
-def _arriving(verdict: Verdict, geometry: str, fresh: npt.NDArray[np.bool_]) -> tuple[Any, Any, Ints]:
+def _arriving(verdict: ChangeVerdict, geometry: str, fresh: npt.NDArray[np.bool_]) -> tuple[Any, Any, Ints]:
     """Stored geometry and key bytes of the rows that are new or have another geometry, and which candidates they are."""
     shapes, names, rows = [], [], [np.zeros(0, np.int64)]
     for spool in verdict.settled.ready:
@@ -134,7 +135,7 @@ def _arriving(verdict: Verdict, geometry: str, fresh: npt.NDArray[np.bool_]) -> 
     return _one(shapes), _one(names), np.concatenate(rows)
 
 
-class _Carried:
+class _Staying:
     """The published features that a change leaves alone, read from the files that can hold them. `keys` are the key bytes of those read last."""
 
     def __init__(self, run: Run, leaving: Halves) -> None:
@@ -143,7 +144,7 @@ class _Carried:
         terms = run.terms
         schema = terms.layout.row_schema
         self._geometry = terms.geometry
-        self._schema = pa.schema([schema.field(name) for name in (*terms.key_columns, terms.geometry)])
+        self._schema = pa.schema([schema.field(name) for name in (*terms.reading.key_columns, terms.geometry)])
         self.keys = pa.array([], pa.binary())
 
     def __call__(self, boxes: Boxes | None) -> Any:
@@ -156,7 +157,7 @@ class _Carried:
             rows = self._read(file, geometry=True)
             if tree is not None:  # most rows of a file lie nowhere near, and need no key
                 rows = rows.take(pa.array(meeting(tree, kernel.scan(rows.column(self._geometry)).bounds)))
-            canonical, _ = keys.key_bytes(rows, self._run.terms.key_columns)
+            canonical, _ = keys.key_bytes(rows, self._run.terms.reading.key_columns)
             stays = pa.array(find(self._gone, halves(hashing.blake2b16(canonical))) < 0)
             shapes.append(_one(rows.column(self._geometry).chunks).filter(stays))
             names.append(canonical.filter(stays))
@@ -168,7 +169,7 @@ class _Carried:
         shapes = []
         for file in self._run.files:
             if file.partition in partitions:
-                canonical, _ = keys.key_bytes(self._read(file, geometry=False), self._run.terms.key_columns)
+                canonical, _ = keys.key_bytes(self._read(file, geometry=False), self._run.terms.reading.key_columns)
                 gone = np.flatnonzero(find(self._gone, halves(hashing.blake2b16(canonical))) >= 0)
                 if len(gone):
                     shapes += self._read(file, geometry=True).column(self._geometry).take(pa.array(gone)).chunks

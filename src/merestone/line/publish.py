@@ -1,6 +1,6 @@
 """The order of the line: one delivery from its source to a version, or to a refusal that says why.
 
-Not here: any single step (the passes in `receive`, `process`, `rewrite`; the judgement of the change in `verdict`; the ends in `ending`).
+Not here: any single step (the passes in `receive`, `process`, `rewrite`; the judgement of the change in `change_verdict`; the ends in `finish`).
 """
 
 from __future__ import annotations
@@ -13,20 +13,24 @@ import numpy as np
 from merestone.dataset.current import Current, current
 from merestone.dataset.index import load
 from merestone.dataset.known import Known
+from merestone.engine.port import Engine
+from merestone.engine.threads import Threads
 from merestone.errors import UnknownOutcomeError
-from merestone.gate import delivery as gate_delivery
 from merestone.gate.findings import faults_of
 from merestone.line import environment
-from merestone.line.carried_findings import carried
-from merestone.line.early_guards import early_stops
+from merestone.line.change_verdict import judge, planned, published_before
+from merestone.line.delivery_promises import delivery_promises
 from merestone.line.finish import failed, finish, refuse
+from merestone.line.guarding import confirmed
+from merestone.line.guards_before_processing import stops_before_processing
+from merestone.line.kept_findings import kept_findings
 from merestone.line.neighbourhood import judge_version
 from merestone.line.prepare import prepare
 from merestone.line.process import process
 from merestone.line.receive import receive, without_consequences
+from merestone.line.row_evidence import RowEvidence
 from merestone.line.run import Run, begin_attempt
 from merestone.line.settings import PublishSettings
-from merestone.line.verdict import confirmed, judge, planned, published_before
 from merestone.line.write import write_version
 from merestone.publication.publication import Publication
 from merestone.results.finding import Finding, Steps
@@ -38,17 +42,24 @@ from merestone.storage.port import Store
 __all__ = ["PublishSettings", "publish", "publish_onto"]
 
 
-def publish(publication: Publication, settings: PublishSettings) -> PublishResult:
+def publish(publication: Publication, settings: PublishSettings, *, engine: Engine | None = None) -> PublishResult:
     """Publish a delivery: a new version, `unchanged`, or a refusal. Nothing is ever half published.
+
+    Args:
+        publication: how the dataset is made.
+        settings: how this publish is called.
+        engine: what carries out the units of the passes; threads on all cores by default.
 
     Raises:
         MerestoneError: the question could not be answered; the old version stays, and the attempt leaves a record where that is possible.
     """
     store = open_store(publication.destination)
-    return publish_onto(publication, settings, store, current(store))
+    return publish_onto(publication, settings, store, current(store), engine=engine)
 
 
-def publish_onto(publication: Publication, settings: PublishSettings, store: Store, head: Current | None) -> PublishResult:
+def publish_onto(
+    publication: Publication, settings: PublishSettings, store: Store, head: Current | None, *, engine: Engine | None = None
+) -> PublishResult:
     """Publish a delivery on top of exactly the version that the caller has seen (None: nothing yet).
 
     Raises:
@@ -56,9 +67,20 @@ def publish_onto(publication: Publication, settings: PublishSettings, store: Sto
         MerestoneError: as `publish`.
     """
     with environment.scratch() as folder:
-        run = Run(publication, settings, store, head, folder, environment.nonce(), environment.now(), time.perf_counter())
+        run = Run(
+            publication,
+            settings,
+            store,
+            head,
+            folder,
+            engine or Threads(environment.cores()),
+            environment.nonce(),
+            environment.now(),
+            time.perf_counter(),
+            evidence=RowEvidence(hold=publication.rejects.published == "hold"),
+        )
         try:
-            with environment.no_room_told(folder):
+            with environment.room_in(folder):
                 return _publish(run)
         except UnknownOutcomeError:
             raise  # no record: the next run looks what became of it
@@ -71,7 +93,6 @@ def publish_onto(publication: Publication, settings: PublishSettings, store: Sto
 
 
 def _publish(run: Run) -> PublishResult:
-    workers = environment.cores()
     with run.stage("prepare"):
         terms = run.prepared = prepare(run.publication, run.head)
     findings = list(terms.findings)
@@ -82,41 +103,29 @@ def _publish(run: Run) -> PublishResult:
 
     try:
         with run.stage("pass 1"):
-            received = run.received = receive(terms, known, run.folder, workers=workers)
+            received = run.received = receive(terms, known, run.folder, run.engine, run.evidence)
     except UnreadableValueError as fault:
         return refuse(run, [*findings, fault.finding], "contract")
-    findings += [*received.findings, *_service(run)]
+    findings += [*received.findings, *delivery_promises(terms, received, run.started, run.head)]
     begin_attempt(run, received.set_digest)
-    run.rejects += received.rejects
     if not _refusing(findings):
-        stops = early_stops(run, known)
+        stops = stops_before_processing(run, known)
         if stops and not confirmed(run, stops):
             return refuse(run, stops, "guard")
-    kept = carried(run, known, received)
+    kept = kept_findings(run, known, received)
     known.forget_digests()
 
     with run.stage("pass 2"):
-        candidates = received.candidates
-        before = published_before(run, known, candidates.slot)
-        processed = process(terms, candidates, before, run.folder, workers=workers, events=lambda *told: _tell(run, *told))
-        run.rejects += processed.rejects
-        processed.findings.append(kept)
+        before = published_before(run, known, received.candidates.slot)
+        processed = process(
+            terms, received.candidates, before, run.folder, run.engine, evidence=run.evidence, events=lambda *what: _trace(run, *what)
+        )
+        run.evidence.lines.append(kept)
         processed.tally.add(faults_of(kept), rows=np.zeros(kept.num_rows, np.int64), ids=kept.column("feature_id").combine_chunks())
     findings += without_consequences(received, [*received.tally.findings(), *processed.tally.findings()])
     bad = int(processed.rejected.sum())
-    if bad and terms.rekeyed:
-        findings.append(
-            Finding(
-                "schema",
-                terms.key_name,
-                "key_migration",
-                "error",
-                "a delivery without rejected rows while keys change",
-                f"{bad:,} rows were rejected",
-                bad,
-                remedy="have the rows repaired first: under a new key nothing tells which published features they are",
-            )
-        )
+    if bad and terms.parent.rekeyed:
+        findings.append(_rejected_under_new_keys(terms.reading.key_name, bad))
     if _refusing(findings) or bad > run.publication.rejects.max_fraction * received.rows:
         return refuse(run, findings, "contract")
 
@@ -140,17 +149,19 @@ def _refusing(findings: list[Finding]) -> bool:
     return any(each.severity == "error" and not each.per_row for each in findings)
 
 
-def _service(run: Run) -> list[Finding]:
-    """What is said of the delivery's age and of its edges."""
-    terms, delivery = run.terms, run.delivery
-    found = [gate_delivery.freshness(terms.contract, run.started, newest=delivery.newest) if delivery.rows else None]
-    if terms.delivered_edges is not None:
-        found.append(
-            gate_delivery.edges(terms.contract, terms.delivered_edges, previous=run.head.manifest.domain["edges"] if run.head else None)
-        )
-    return [each for each in found if each is not None]
+def _rejected_under_new_keys(key_name: str, rows: int) -> Finding:
+    return Finding(
+        "schema",
+        key_name,
+        "key_migration",
+        "error",
+        "a delivery without rejected rows while keys change",
+        f"{rows:,} rows were rejected",
+        rows,
+        remedy="repair the rows first: under a new key nothing says which published features they are",
+    )
 
 
-def _tell(run: Run, batch: int, ids: Any, steps: list[Steps]) -> None:
+def _trace(run: Run, batch: int, ids: Any, steps: list[Steps]) -> None:
     run.plan = [each.stage for each in steps]
-    run.tell(batch, ids, steps)
+    run.trace(batch, ids, steps)

@@ -1,68 +1,74 @@
-"""Pass 3, touched partitions: carried rows and candidates, sorted, written beside what is there, read back.
+"""Pass 3, touched partitions: which rows leave each, and which arrive.
 
-Not here: which partitions are touched (`change.plan`), the change log (`log`), making it a version (`publish.commit`).
+Not here: writing one (`rewrite_partition`), which partitions are touched (`change.plan`), making it a version (`publish.commit`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.change.plan import Plan
-from merestone.columnar import hashing
-from merestone.dataset.known import Halves, find, halves, sort_by_hash
+from merestone.dataset.known import Halves, sort_by_hash
 from merestone.dataset.manifest import DataFile
-from merestone.dataset.rows import read_rows
-from merestone.engine.threads import run_units
-from merestone.errors import InternalError
-from merestone.identity import key as keys
-from merestone.line.prepared import KEY, PublishedRows
-from merestone.line.process import CODE
-from merestone.publish.files import Layout, sort_rows, write_partition
+from merestone.engine.port import Engine
+from merestone.line.published_rows import by_partition
+from merestone.line.rewrite_partition import RewriteJob, RewriteUnit, rewrite_partition
+from merestone.line.settle import CODE
 from merestone.scratch.spool import Spool
-from merestone.storage.port import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What pass 3 needs besides the rows: where to write, the layout, how objects are named, and what is already published."""
+class Leaving:
+    """Published rows that are not carried in their place: key hashes, uint64 (k, 2), and the partition codes that hold them, int32 (k,)."""
 
-    store: Store
-    layout: Layout
-    published: PublishedRows
-    stem: str
-    version: int
-    run_id: str
-    files: tuple[DataFile, ...]
-    names: list[str]
+    hash: Halves
+    partition: npt.NDArray[np.int32]
+
+    def by_code(self) -> dict[int, Halves]:
+        """The hashes of each partition code, sorted."""
+        order = np.argsort(self.partition, kind="stable")
+        codes, starts = np.unique(self.partition[order], return_index=True)
+        parts = np.split(self.hash[order], starts[1:]) if len(codes) else []
+        return {int(code): part[sort_by_hash(part)] for code, part in zip(codes, parts, strict=True)}
 
 
-def rewrite(job: Job, plan: Plan, ready: list[Spool], leaving: Halves, *, workers: int) -> list[DataFile]:
+def rewrite(
+    job: RewriteJob,
+    plan: Plan,
+    files: Sequence[DataFile],
+    names: Sequence[str],
+    ready: Sequence[Spool],
+    leaving: Leaving,
+    engine: Engine,
+) -> list[DataFile]:
     """Write every touched partition that still has rows.
 
     Args:
         job: where and how.
         plan: what has to come out, exactly.
+        files: the live files of the last version.
+        names: the name of each partition code.
         ready: spools of the rows to write, by bucket.
-        leaving: key hashes of published rows that are not carried in their place, uint64 (k, 2).
-        workers: how many partitions at a time.
+        leaving: the published rows that are not carried in their place.
+        engine: what carries out the units.
 
     Raises:
-        StoreError: the store refused, or a file does not read back as it was written.
-        CorruptError: a published file is damaged.
-        InternalError: a partition came out with another number of rows than planned; nothing is committed then.
+        StoreError, CorruptError, InternalError: as `rewrite_partition`; nothing is committed then.
     """
-    gone = leaving[sort_by_hash(leaving)]
-    by_name: dict[str, list[DataFile]] = {}
-    for file in job.files:
-        by_name.setdefault(file.partition, []).append(file)
-    left = set(plan.touched)
+    here, gone, none = by_partition(files), leaving.by_code(), np.zeros((0, 2), np.uint64)
+    code_of = {name: code for code, name in enumerate(names)}
 
-    def units() -> Iterator[tuple[str, Any]]:
+    def unit(name: str, arriving: Any) -> RewriteUnit:
+        return RewriteUnit(job, name, tuple(here.get(name, ())), gone.get(code_of[name], none), arriving, plan.rows[name])
+
+    def units() -> Iterator[RewriteUnit]:
+        left = set(plan.touched)
         for spool in ready:
             table = spool.table().combine_chunks()
             spool.drop()
@@ -72,40 +78,10 @@ def rewrite(job: Job, plan: Plan, ready: list[Spool], leaving: Halves, *, worker
             order = np.argsort(code, kind="stable")
             edges = np.flatnonzero(np.diff(code[order], prepend=-1))
             for start, end in zip(edges, [*edges[1:], len(order)], strict=True):
-                name = job.names[code[order[start]]]
+                name = names[code[order[start]]]
                 left.discard(name)
-                yield name, table.take(pa.array(order[start:end]))
+                yield unit(name, table.take(pa.array(order[start:end])))
         for name in sorted(left):  # partitions that only lose rows
-            yield name, None
+            yield unit(name, None)
 
-    def task(unit: tuple[str, Any]) -> list[DataFile]:
-        name, arriving = unit
-        return _write(job, name, arriving, by_name.get(name, []), gone, plan.rows[name])
-
-    return [file for files in run_units(task, units(), workers=workers) for file in files]
-
-
-def _write(job: Job, name: str, arriving: Any, files: list[DataFile], gone: Halves, expected: int) -> list[DataFile]:
-    schema = job.layout.row_schema
-    rows = read_rows(job.store, files, job.published.schema).combine_chunks()
-    canonical, _ = keys.key_bytes(rows, job.published.key_columns)
-    stays = pa.array(find(gone, halves(hashing.blake2b16(canonical))) < 0)
-    rows, key_bytes = rows.filter(stays).select(schema.names).cast(schema), canonical.filter(stays)
-    if arriving is not None:
-        rows = pa.concat_tables([rows, arriving.select(schema.names).cast(schema)])
-        key_bytes = pa.concat_arrays([key_bytes, arriving.column(KEY).combine_chunks().cast(key_bytes.type)])
-    if rows.num_rows != expected:
-        raise InternalError(
-            f"partition {name or 'data'} came out with {rows.num_rows} rows, {expected} were planned; nothing was published",
-            field=name,
-            hint="please report this, with the run record",
-        )
-    return write_partition(
-        job.store,
-        sort_rows(rows.combine_chunks(), key_bytes, job.layout),
-        job.layout,
-        partition=name,
-        stem=job.stem,
-        version=job.version,
-        run_id=job.run_id,
-    )
+    return [file for written in engine.run_units(rewrite_partition, units()) for file in written]

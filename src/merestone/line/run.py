@@ -1,6 +1,6 @@
 """One run on its way: what it was asked, what it has found so far, and the attempt that it holds.
 
-Not here: the order of the steps (`line`), how a run ends (`ending`).
+Not here: the order of the steps (`publish`), how a run ends (`finish`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from typing import Any
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import DataFile, ObjectRef
 from merestone.dataset.record import read_records
+from merestone.engine.port import Engine
 from merestone.errors import InternalError, UsageError
 from merestone.line import environment
 from merestone.line.prepared import Prepared
+from merestone.line.published_rows import Published, by_partition
 from merestone.line.receive import Received
+from merestone.line.row_evidence import RowEvidence
 from merestone.line.settings import PublishSettings
 from merestone.lineage.event.collector import LineageCollector
 from merestone.lineage.store.recorded_schema import check_schema
@@ -33,13 +36,14 @@ from merestone.storage.port import Store
 
 @dataclass(slots=True)
 class Run:
-    """What one run gathers on its way. `folder` is its scratch folder, `nonce` tells its objects from those of any other process."""
+    """What one run gathers on its way. `folder` is its scratch folder, `nonce` sets its objects apart from those of any other process."""
 
     publication: Publication
     settings: PublishSettings
     store: Store
     head: Current | None
     folder: str
+    engine: Engine
     nonce: str
     started: datetime
     clock: float
@@ -48,7 +52,7 @@ class Run:
     writer: RunWriter | None = None
     collector: LineageCollector = field(default_factory=LineageCollector)
     plan: list[str] = field(default_factory=list)
-    rejects: list[Any] = field(default_factory=list)
+    evidence: RowEvidence = field(default_factory=lambda: RowEvidence(hold=True))
     rejects_file: ObjectRef | None = None
     confirmations: list[dict[str, Any]] = field(default_factory=list)
     prepared: Prepared | None = None
@@ -84,6 +88,17 @@ class Run:
         return self.head.manifest.files if self.head else ()
 
     @property
+    def published(self) -> Published:
+        """The features of the last version where they lie."""
+        terms = self.terms
+        return Published(terms.parent.published, self.store, by_partition(self.files), terms.partitions.names())
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken so far."""
+        return time.perf_counter() - self.clock
+
+    @property
     def parent_sha256(self) -> str | None:
         """The checksum of the last version's manifest."""
         return self.head.sha256 if self.head else None
@@ -98,7 +113,7 @@ class Run:
         """The run, once the attempt has begun."""
         return self.attempt.run_id if self.attempt is not None else None
 
-    def tell(self, batch: int, ids: Any, steps: Sequence[Steps]) -> None:
+    def trace(self, batch: int, ids: Any, steps: Sequence[Steps]) -> None:
         """Keep what stages did to the rows of a batch as lineage, in the scratch folder; a dry run keeps none."""
         if self.writer is None or self.attempt is None:
             return

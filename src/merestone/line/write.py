@@ -17,20 +17,21 @@ import pyarrow.compute as pc
 from merestone.change import classes
 from merestone.change.classes import Before
 from merestone.columnar import hashing
+from merestone.contract.body import body
 from merestone.dataset.index import load_table, needs_checkpoint
 from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Sum, halves
 from merestone.dataset.manifest import DataFile, IndexRef, Manifest, ObjectRef
-from merestone.dataset.partition import tree_to_json
 from merestone.errors import InternalError
 from merestone.identity import key as keys
 from merestone.line import environment
-from merestone.line.change_log import PIECE, Told, pieces
+from merestone.line.change_log import PIECE, LogContent, pieces
+from merestone.line.change_verdict import ChangeVerdict
 from merestone.line.finish import fates, keep_rejects, seal
 from merestone.line.key_order import in_order, key_batches
 from merestone.line.process import Processed
-from merestone.line.rewrite import Job, rewrite
+from merestone.line.rewrite import rewrite
+from merestone.line.rewrite_partition import RewriteJob
 from merestone.line.run import Run
-from merestone.line.verdict import Verdict
 from merestone.lineage.store.writing import SealedRun
 from merestone.publish.files import Layout, write_pieces, write_table
 from merestone.results.finding import PASS, WARN, Steps
@@ -39,7 +40,7 @@ from merestone.results.result import PublishResult
 PUBLISH_BATCH = 1 << 23  # batch numbers of stage `publish` start here, beyond those of any delivery
 
 
-def write_version(run: Run, processed: Processed, before: Before, verdict: Verdict) -> tuple[PublishResult, SealedRun | None]:
+def write_version(run: Run, processed: Processed, before: Before, verdict: ChangeVerdict) -> tuple[PublishResult, SealedRun | None]:
     """Write everything that the new version names, and commit it.
 
     Raises:
@@ -54,14 +55,13 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Verdi
     candidates, settled = received.candidates, verdict.settled
     step("data.before")
     with run.stage("pass 3"):
-        job = Job(run.store, layout, terms.published, stem, version, attempt.run_id, run.files, verdict.names)
-        gone = np.concatenate([candidates.hash[verdict.leaves], received.gone])
-        written = rewrite(job, verdict.plan, settled.ready, gone, workers=environment.cores())
+        job = RewriteJob(run.store.url, layout, terms.parent.published, stem, version, attempt.run_id)
+        written = rewrite(job, verdict.plan, run.files, verdict.names, settled.ready, verdict.leaving, run.engine)
     step("data.after")
     with run.stage("commit"):
         step("changes.before")
         rows = np.flatnonzero(settled.codes < classes.UNCHANGED)
-        told = Told(
+        content = LogContent(
             rows,
             settled.codes,
             verdict.labels,
@@ -72,16 +72,20 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Verdi
             verdict.names,
             verdict.removed,
             verdict.removed_rekeyed,
-            same_domain=terms.keeps_rows,
-            same_rules=terms.short_cut,
+            same_domain=terms.parent.keeps_rows,
+            same_rules=terms.parent.short_cut,
         )
         total = Sum(head.manifest.set_digest) if head else Sum()
         changes = write_pieces(
-            run.store, f"_changes/{stem}.parquet", CHANGES_SCHEMA, _followed(run, pieces(told, _ordered(run, told)), total), run.folder
+            run.store,
+            f"_changes/{stem}.parquet",
+            CHANGES_SCHEMA,
+            _followed(run, pieces(content, _ordered(run, content)), total),
+            run.folder,
         )
         step("changes.after")
         index = _index(run, changes, version, verdict.features, stem)
-        found = [each for each in (*received.row_findings, *processed.findings) if each.num_rows]
+        found = [each for each in run.evidence.lines if each.num_rows]
         findings = write_table(run.store, f"_findings/{stem}.parquet", pa.concat_tables(found)) if found else None
         step("lineage.before")
         lineage = seal(run)
@@ -120,15 +124,15 @@ def _touched(run: Run, written: Sequence[DataFile], carried: Sequence[DataFile])
     return len(there - kept), len(there)
 
 
-def _ordered(run: Run, told: Told) -> Iterator[tuple[Any, npt.NDArray[np.int64]]]:
+def _ordered(run: Run, content: LogContent) -> Iterator[tuple[Any, npt.NDArray[np.int64]]]:
     """The keys that a log speaks of, in their order."""
 
-    def keys_told() -> Iterator[Any]:
-        yield from key_batches(run.delivery.candidates.spool, told.rows)
-        for gone in told.removed.column("key").chunks:
+    def keys_of_log() -> Iterator[Any]:
+        yield from key_batches(run.delivery.candidates.spool, content.rows)
+        for gone in content.removed.column("key").chunks:
             yield gone.cast(pa.binary())
 
-    return in_order(keys_told, run.folder)
+    return in_order(keys_of_log, run.folder)
 
 
 def _index(run: Run, changes: ObjectRef, version: int, features: int, stem: str) -> IndexRef:
@@ -150,18 +154,18 @@ def _followed(run: Run, log: Iterator[Any], total: Sum) -> Iterator[Any]:
             rows = piece.filter(pc.is_valid(piece.column(side)))
             if rows.num_rows:
                 total.add(halves(hashing.blake2b16(rows.column("key").combine_chunks())), halves(rows.column(side)), sign)
-        _tell_publish(run, piece, PUBLISH_BATCH + number)
+        _trace_publish(run, piece, PUBLISH_BATCH + number)
         yield piece
 
 
-def _tell_publish(run: Run, log: Any, batch: int) -> None:
+def _trace_publish(run: Run, log: Any, batch: int) -> None:
     """One event of stage `publish` for each feature that was removed or held, or has another partition: it names both partitions."""
     names = log.column("class").cast(pa.string())
     there, before = log.column("partition").cast(pa.string()), log.column("old_partition").cast(pa.string())
-    told = log.filter(pc.or_(pc.is_in(names, pa.array(["removed", "held"])), pc.fill_null(pc.not_equal(there, before), False)))
-    if not told.num_rows:
+    named = log.filter(pc.or_(pc.is_in(names, pa.array(["removed", "held"])), pc.fill_null(pc.not_equal(there, before), False)))
+    if not named.num_rows:
         return
-    part = told.combine_chunks()
+    part = named.combine_chunks()
     kind = part.column("class").cast(pa.string()).combine_chunks()
     held = np.asarray(pc.equal(kind, "held"), dtype=bool)
     reason = pc.if_else(
@@ -172,8 +176,8 @@ def _tell_publish(run: Run, log: Any, batch: int) -> None:
         "VALIDATE",
         np.where(held, WARN, PASS).astype(np.uint8),
         reason,
-        run.terms.crs,
-        run.terms.crs,
+        run.terms.projection.crs,
+        run.terms.projection.crs,
         tool_version=f"merestone {environment.tools()['merestone']}",
         extra={
             "change_class": kind,
@@ -181,13 +185,13 @@ def _tell_publish(run: Run, log: Any, batch: int) -> None:
             "to_partition": part.column("partition").cast(pa.string()).combine_chunks(),
         },
     )
-    run.tell(batch, keys.ids_of(part.column("key").combine_chunks()), [step])
+    run.trace(batch, keys.ids_of(part.column("key").combine_chunks()), [step])
 
 
 def _manifest(
     run: Run,
     layout: Layout,
-    verdict: Verdict,
+    verdict: ChangeVerdict,
     files: tuple[DataFile, ...],
     changes: ObjectRef,
     index: IndexRef,
@@ -196,16 +200,12 @@ def _manifest(
     set_digest: str,
     version: int,
 ) -> Manifest:
-    terms, attempt, head, rule = run.terms, run.attempt, run.head, run.publication.partition
+    terms, attempt, head = run.terms, run.attempt, run.head
     if attempt is None:
         raise InternalError("a run writes only after it has begun")
-    partitioning: dict[str, Any] = {"by": rule.by, "bounds": list(layout.bounds)}
-    if rule.by == "column":
-        # A value keeps its folder name for ever, also while no feature has it.
-        named = {each.partition for each in files} | set(head.manifest.partitioning["values"] if head else ())
-        partitioning |= {"column": rule.column, "values": terms.partitions.values_of(sorted(named))}
-    elif verdict.tree is not None:
-        partitioning |= {"target_rows": rule.target_rows, "tree": tree_to_json(verdict.tree)}
+    # A value keeps its folder name for ever, also while no feature has it.
+    named = {each.partition for each in files} | set(head.manifest.partitioning.get("values", ()) if head else ())
+    partitioning = terms.placement.record(verdict.tree, layout.bounds, terms.partitions, named)
     return Manifest(
         version=version,
         parent=run.parent_version,
@@ -216,8 +216,8 @@ def _manifest(
         name=run.publication.name,
         contract_version=str(terms.contract.contract_version),
         contract_sha256=terms.contract.digest,
-        contract=terms.contract_body,
-        key=terms.key_record(),
+        contract=body(terms.contract),
+        key=terms.reading.key_record(),
         domain=terms.domain,
         processing=terms.processing,
         partitioning=partitioning,

@@ -11,7 +11,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -35,7 +35,8 @@ class ColumnPlan:
     """How one column of the result is made.
 
     `place` counts columns of the delivered schema, None where the delivery has none. `hopeless` is why no value of the delivered type
-    can be cast, and `told` whether a delivery finding says so (its rows are then not reported one by one).
+    can be cast: a finding on the delivery says so (`untypable_findings`) if the column holds a value, and never one on each row. An
+    all-null column says nothing about its type: writers give it any.
     """
 
     target: str
@@ -44,7 +45,6 @@ class ColumnPlan:
     json_text: bool = False
     utc: bool = False
     hopeless: str | None = None
-    told: bool = False
     outside: bool = False  # not of the contract: a key or partition column, kept in its own type
 
 
@@ -59,29 +59,6 @@ class CastPlan:
     columns: tuple[ColumnPlan, ...]
     schema: Any
     findings: tuple[Finding, ...]
-
-    @property
-    def suspects(self) -> frozenset[int]:
-        """Delivered columns whose type can never be cast: wrong if they hold a value, harmless if they are all null."""
-        return frozenset(each.place for each in self.columns if each.place is not None and each.hopeless and not each.told)
-
-    def settle(self, batches: Iterable[Any]) -> CastPlan:
-        """The plan with a delivery finding for each suspect that holds a value; reads no further than needed.
-
-        An all-null column says nothing about its type: writers give it any.
-        """
-        waiting = set(self.suspects)
-        wrong: set[int] = set()
-        if waiting:
-            for batch in batches:
-                found = {place for place in waiting if _holds_value(batch.column(place))}
-                wrong |= found
-                waiting -= found
-                if not waiting:
-                    break
-        columns = tuple(replace(each, told=True) if each.place in wrong and each.hopeless else each for each in self.columns)
-        findings = [_type_finding(each) for each in columns if each.told]
-        return replace(self, columns=columns, findings=(*self.findings, *findings))
 
 
 def plan_cast(
@@ -148,16 +125,11 @@ def cast_batch(batch: Any, plan: CastPlan) -> tuple[Any, list[RowFaults]]:
     """
     out, faults = [], []
     for each, field in zip(plan.columns, plan.schema, strict=True):
-        if each.place is None or each.told:
+        if each.place is None or each.hopeless is not None:
             out.append(pa.nulls(batch.num_rows, field.type))
             continue
         given = values.decoded(batch.column(each.place))
-        if each.hopeless is not None:
-            array, bad = pa.nulls(batch.num_rows, field.type), np.asarray(given.is_valid())
-            if pa.types.is_floating(given.type):
-                bad = bad & ~np.isnan(np.asarray(given.fill_null(0.0)))
-        else:
-            array, bad = values.cast(given, each.kind, json_text=each.json_text, utc=each.utc)
+        array, bad = values.cast(given, each.kind, json_text=each.json_text, utc=each.utc)
         out.append(array)
         if bad.any():
             faults.append(_fault(each, given, bad))
@@ -174,7 +146,7 @@ def misfit_faults(plan: CastPlan, delivery: Delivery, first_row: int, rows: int)
         rows: how many rows the batch has.
     """
     out = []
-    wanted = {delivery.schema.field(each.place).name: each for each in plan.columns if each.place is not None and not each.told}
+    wanted = {delivery.schema.field(each.place).name: each for each in plan.columns if each.place is not None and each.hopeless is None}
     for cells in delivery.misfits:
         each = wanted.get(cells.name)
         low, high = np.searchsorted(cells.rows, [first_row, first_row + rows])
@@ -185,6 +157,21 @@ def misfit_faults(plan: CastPlan, delivery: Delivery, first_row: int, rows: int)
                 RowFaults("schema", each.target, "type", "error", cells.expected, cells.rows[low:high] - first_row, observed, remedy)
             )
     return out
+
+
+def holding(batch: Any, plan: CastPlan) -> frozenset[str]:
+    """The fields of a delivered batch that hold a value in a type that can never be cast."""
+    return frozenset(
+        each.target
+        for each in plan.columns
+        if each.place is not None and each.hopeless is not None and _holds_value(batch.column(each.place))
+    )
+
+
+def untypable_findings(plan: CastPlan, fields: Iterable[str]) -> list[Finding]:
+    """One finding on the delivery for each of some fields that hold values in a type that can never be cast."""
+    wanted = set(fields)
+    return [_type_finding(each) for each in plan.columns if each.target in wanted and each.hopeless is not None]
 
 
 def _column(target: str, name: str, kind: FieldType | None, named: Mapping[str, int], delivery: Delivery) -> ColumnPlan:
@@ -204,8 +191,7 @@ def _column(target: str, name: str, kind: FieldType | None, named: Mapping[str, 
 def _fault(each: ColumnPlan, given: Any, bad: Any) -> RowFaults:
     rows = np.flatnonzero(bad)
     held = given.take(pa.array(rows))
-    observed = _shown(held) if each.hopeless is None else pc.binary_join_element_wise(_shown(held), f"({each.hopeless})", " ")
-    return RowFaults("schema", each.target, "type", "error", str(each.kind), rows, observed, "deliver the agreed type")
+    return RowFaults("schema", each.target, "type", "error", str(each.kind), rows, _shown(held), "deliver the agreed type")
 
 
 def _shown(array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The layouts and grids of a run: of the source digest, and of what the last version was digested in.
+"""What the digests of a run are made of: of what is delivered, of what is stored, and of the last version.
 
 Not here: the digest itself (`identity.digest`), how fine a grid may be (`identity.grid`).
 """
@@ -6,7 +6,7 @@ Not here: the digest itself (`identity.digest`), how fine a grid may be (`identi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyproj import CRS
 
@@ -19,6 +19,28 @@ from merestone.identity.digest import KERNELS, Layout, layout_of_contract
 from merestone.identity.grid import source_grid
 from merestone.normalise import crs as crs_stage
 from merestone.normalise.crs import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class DigestLayouts:
+    """The layouts of one run.
+
+    Args:
+        stored: of what is stored.
+        source: of what is delivered.
+        old: of what is stored, in the domain of the last version; None where that is today's.
+        one: whether the source digest is the digest of what is stored: nothing is transformed, and both are on one grid.
+    """
+
+    stored: Layout
+    source: Layout
+    old: Layout | None
+    one: bool
+
+    @property
+    def deciding(self) -> Layout:
+        """The layout in which a row is compared with the published one."""
+        return self.old or self.stored
 
 
 def old_layout(last: Manifest, stored: Layout, contract: Contract, key_columns: Sequence[str]) -> Layout | None:

@@ -1,6 +1,6 @@
 """What stops a run before its candidates are processed: keys, measures, and a mass change that a sample puts beyond doubt.
 
-Not here: the guards (`change.guards`), the verdict after pass 2 (`verdict`), which reports all guards together.
+Not here: the guards (`change.guards`), the verdict after pass 2 (`change_verdict`), which reports all guards together.
 
 The sample is of the candidates with the least key hashes, so that neither chance nor the order of rows has a say, and a rerun stops alike.
 How many of all candidates changed is at least what Hoeffding's inequality leaves of the sample's share with an error of one in a billion.
@@ -14,30 +14,29 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from merestone.change import classes, guards
 from merestone.dataset.known import Known
 from merestone.errors import InternalError
-from merestone.line import environment
+from merestone.line.candidates import Candidates
+from merestone.line.change_verdict import published_before
+from merestone.line.guarding import emptied, measured
 from merestone.line.mass_change import evidence_of
-from merestone.line.process import process, settle
-from merestone.line.receive import Candidates
+from merestone.line.process import process
 from merestone.line.run import Run
-from merestone.line.verdict import emptied, measured, published_before
+from merestone.line.settle import settle
 from merestone.results.finding import Finding
 from merestone.results.result import Counts
-from merestone.scratch.spool import Spool
 
 FEW = 10_000  # candidates that are processed sooner than a person reads two reports
 SAMPLES = (100, 1_000)  # candidates that are classed before pass 2; the larger sample only where the smaller one leaves a doubt
 ERROR = 1e-9
 
 
-def early_stops(run: Run, known: Known) -> list[Finding]:
+def stops_before_processing(run: Run, known: Known) -> list[Finding]:
     """The guards that fire before pass 2; none where the passes cost little, so that one report tells all of them."""
     gone = emptied(run, known)
-    if gone or len(run.delivery.candidates) <= FEW or run.terms.migrates:
+    if gone or len(run.delivery.candidates) <= FEW or run.terms.parent.migrates:
         return gone
     mass = _mass_change(run, known)
     return [*([mass] if mass is not None else []), *measured(run, known)]
@@ -69,15 +68,12 @@ def _classed(run: Run, known: Known, rows: npt.NDArray[np.int64]) -> tuple[float
         raise InternalError("a sample is compared with a version, and there is none")
     folder = Path(run.folder) / f"sample-{len(rows)}"
     folder.mkdir()
-    sample = _some(run.delivery.candidates, rows, str(folder))
+    sample = run.delivery.candidates.some(rows, str(folder))
     before = published_before(run, known, sample.slot)
-    workers = environment.cores()
-    processed = process(terms, sample, before, str(folder), workers=workers, events=lambda *_: None)
+    processed = process(terms, sample, before, str(folder), run.engine)
     settled = settle(
         terms,
-        run.store,
-        run.files,
-        terms.partitions.names(),
+        run.published,
         sample,
         processed,
         before,
@@ -87,8 +83,8 @@ def _classed(run: Run, known: Known, rows: npt.NDArray[np.int64]) -> tuple[float
     )
     added, changed = int((settled.codes == classes.ADDED).sum()), int((settled.codes == classes.CHANGED).sum())
     touched = np.isin(settled.codes, (classes.ADDED, classes.CHANGED))
-    elsewhere = _elsewhere(sample, known, touched) if terms.comparable else 0
-    facts = evidence_of(terms, settled, Counts(added=added, changed=changed), elsewhere, len(known), terms.key_name)
+    elsewhere = _elsewhere(sample, known, touched) if terms.parent.comparable else 0
+    facts = evidence_of(terms, settled, Counts(added=added, changed=changed), elsewhere, len(known), terms.reading.key_name)
     return (added + changed) / len(rows), replace(facts, touched=added + changed)
 
 
@@ -96,32 +92,3 @@ def _elsewhere(sample: Candidates, known: Known, touched: npt.NDArray[np.bool_])
     """How many touched contents of a sample stood in the last version, necessarily under another key."""
     there = np.isin(known.source[:, 0], sample.source[touched, 0])
     return int(np.isin(sample.source[touched, 0], known.source[there, 0]).sum())
-
-
-def _some(candidates: Candidates, rows: npt.NDArray[np.int64], folder: str) -> Candidates:
-    """Some of the candidates, by themselves."""
-    spool = Spool(folder, "candidates", candidates.spool.schema)
-    at = 0
-    for batch in candidates.spool.batches():
-        low, high = np.searchsorted(rows, (at, at + batch.num_rows))
-        if high > low:
-            spool.write(batch.take(pa.array(rows[low:high] - at)))
-        at += batch.num_rows
-    spool.close()
-    miscast = [(name, np.flatnonzero(np.isin(rows, places))) for name, places in candidates.miscast]
-    early = [
-        replace(each, rows=np.flatnonzero(np.isin(rows, each.rows)), observed=each.observed.filter(pa.array(np.isin(each.rows, rows))))
-        for each in candidates.early
-    ]
-    return Candidates(
-        spool,
-        candidates.row[rows],
-        candidates.hash[rows],
-        candidates.source[rows],
-        candidates.slot[rows],
-        candidates.trusted[rows],
-        candidates.faulty[rows],
-        candidates.partition[rows],
-        miscast,
-        early,
-    )

@@ -22,7 +22,7 @@ from merestone.line.receive import Received
 from merestone.line.run import Run
 
 
-def carried(run: Run, known: Known, received: Received) -> Any:
+def kept_findings(run: Run, known: Known, received: Received) -> Any:
     """The lines of the last version's `_findings/` that hold for this delivery too: pyarrow.Table of FINDINGS_SCHEMA, rows unknown (0)."""
     reference = run.head.manifest.findings if run.head is not None else None
     if reference is None:

@@ -1,0 +1,120 @@
+"""Where rows go: the partition scheme of a run, and the partition of each candidate.
+
+Not here: names of partitions and the kd-tree (`dataset.partition`), which partitions a change touches (`change.plan`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.change.guards import Box
+from merestone.dataset.known import Halves
+from merestone.dataset.manifest import Manifest
+from merestone.dataset.partition import Partitions, Tree, build_tree, leaf_names, place, tree_from_json, tree_to_json
+from merestone.publication.publication import PartitionRule
+from merestone.scratch.spool import Numbers
+
+SAMPLE = 1 << 20  # positions that the kd-tree is drawn from, about
+CHUNK = 1 << 18  # positions that are placed at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The partition scheme of one run.
+
+    Args:
+        rule: as the publication has it.
+        tree: the kd-tree of the last version, if there is one.
+        bounds: of the Hilbert order, those of the last version; None on a first publish.
+    """
+
+    rule: PartitionRule
+    tree: Tree | None = None
+    bounds: Box | None = None
+
+    @property
+    def spatial(self) -> bool:
+        """Whether partitions are cells in space."""
+        return self.rule.by == "kdtree"
+
+    def record(self, tree: Tree | None, bounds: Box, partitions: Partitions, named: set[str]) -> dict[str, Any]:
+        """The scheme as it stands in the manifest; `named` are the partitions that have a name for ever."""
+        scheme: dict[str, Any] = {"by": self.rule.by, "bounds": list(bounds)}
+        if self.rule.by == "column":
+            return scheme | {"column": self.rule.column, "values": partitions.values_of(sorted(named))}
+        return scheme | ({"target_rows": self.rule.target_rows, "tree": tree_to_json(tree)} if tree is not None else {})
+
+
+def placement_after(rule: PartitionRule, last: Manifest | None) -> tuple[Placement, Partitions]:
+    """The scheme that follows a version, and the codes of its partitions; of a first publish where there is none."""
+    if last is None:
+        return Placement(rule), Partitions(rule.column if rule.by == "column" else None)
+    state = last.partitioning
+    bounds = tuple(state["bounds"])
+    if rule.by == "column":
+        return Placement(rule, None, bounds), Partitions(rule.column, state["values"].items())
+    return Placement(rule, tree_from_json(state["tree"]) if rule.by == "kdtree" else None, bounds), Partitions(None)
+
+
+def codes_of(partitions: Partitions, values: Any) -> npt.NDArray[np.int32]:
+    """The code of each row's partition value; values compare as text (NFC)."""
+    if pa.types.is_floating(values.type):
+        raise TypeError("a partition column of floats is refused before any row is read")
+    text = values if pa.types.is_string(values.type) else values.cast(pa.string())
+    encoded = pc.utf8_normalize(text, form="NFC").dictionary_encode(null_encoding="encode")
+    codes = partitions.of_values(encoded.dictionary.to_pylist())
+    return codes[np.asarray(encoded.indices)] if len(codes) else np.zeros(0, np.int32)
+
+
+def place_candidates(
+    placement: Placement,
+    partitions: Partitions,
+    *,
+    by_value: npt.NDArray[np.int32],
+    centres: Numbers,
+    hashes: Halves,
+    rejected: npt.NDArray[np.bool_],
+    before: npt.NDArray[np.int32],
+) -> tuple[npt.NDArray[np.int32], Tree | None]:
+    """The partition code of each of n candidates, and the kd-tree, if there is one.
+
+    Args:
+        placement: the scheme.
+        partitions: the codes of partitions.
+        by_value: int32 (n,), the code of each row's partition value, where a column places them.
+        centres: x, y of the middle of each stored geometry, where cells place them.
+        hashes: uint64 (n, 2), key hashes.
+        rejected: bool (n,); a rejected row keeps the partition of its published feature.
+        before: int32 (n,), the partition of the published feature, -1 where there is none.
+    """
+    tree = placement.tree
+    if placement.rule.by == "column":
+        placed = by_value.copy()
+    elif placement.rule.by == "none":
+        placed = np.full(len(hashes), partitions.of_names([""])[0], np.int32)
+    else:
+        if tree is None:
+            tree = _draw(centres, rejected, hashes, placement.rule.target_rows)
+        codes = partitions.of_names(leaf_names(tree))
+        placed = np.concatenate([codes[place(tree, each)] for each in centres.chunks(CHUNK)] or [np.zeros(0, np.int32)])
+    held = rejected & (before >= 0)
+    placed[held] = before[held]
+    return placed, tree
+
+
+def _draw(centres: Numbers, rejected: npt.NDArray[np.bool_], hashes: Halves, target_rows: int) -> Tree:
+    """The kd-tree, from all accepted features or from about SAMPLE of them: those of least key hash, so that row order has no say."""
+    total = int((~rejected).sum())
+    limit = np.uint64(min(SAMPLE / max(total, 1), 1.0) * float(2**64 - 2**12))
+    points, at = [np.zeros((0, 2))], 0
+    for chunk in centres.chunks(CHUNK):
+        here = slice(at, at + len(chunk))
+        at = here.stop
+        points.append(chunk[~rejected[here] & ((hashes[here, 0] <= limit) | (total <= SAMPLE))])
+    return build_tree(np.concatenate(points), target_rows, total)

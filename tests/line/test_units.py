@@ -1,0 +1,141 @@
+"""Every unit of every pass runs from its pickle in a process that shares nothing with ours, and gives the same bytes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from shapely import LineString, Point, Polygon
+
+from estate import geoparquet
+from merestone.engine.processes import Processes
+from merestone.engine.threads import Threads
+from merestone.line import environment
+from merestone.line.check import check
+from merestone.line.publish import PublishSettings, publish
+from merestone.line.settings import CheckSettings
+from merestone.publication.reader import read_publication
+
+FIELDS = [
+    {"name": "pid", "type": "string", "nullable": False},
+    {"name": "use", "type": "string"},
+    {"name": "size", "type": "number", "unit": "m2"},
+    {"name": "district", "type": "string"},
+    {"name": "code", "type": "string", "unique": True},
+]
+
+
+@pytest.fixture
+def same_hour(monkeypatch):
+    """A clock that stands still and a chance that repeats itself, started anew by each call."""
+
+    def start():
+        numbers = itertools.count()
+        monkeypatch.setattr(environment, "nonce", lambda: f"{next(numbers):08x}")
+        monkeypatch.setattr(environment, "now", lambda: datetime(2026, 3, 1, tzinfo=UTC))
+
+    return start
+
+
+def deliver(path, *, edit=(), gone=(), bad=()):
+    rows = [n for n in range(40) if n not in gone]
+    east, north = 9.0, 51.0
+
+    def shape(n):
+        x, y = east + n * 0.001, north + (n % 3) * 0.001
+        side = 0.0002 if n in edit else 0.0001
+        if n in bad:  # a bow-tie
+            return Polygon([(x, y), (x + side, y + side), (x + side, y), (x, y + side)])
+        return Polygon([(x, y), (x + side, y), (x + side, y + side), (x, y + side)])
+
+    columns = {
+        "pid": pa.array([f"p{n:03}" for n in rows]),
+        "use": pa.array(["forest" if n in edit else "field" for n in rows]),
+        "size": pa.array([float(n) for n in rows]),
+        "district": pa.array([f"d{(n + (1 if n in edit else 0)) % 3}" for n in rows]),
+        "code": pa.array([f"c{n}" for n in rows]),
+        "geometry": [shape(n) for n in rows],
+    }
+    return geoparquet(path, columns, epsg=4326)
+
+
+def nights(product, engine, paths):
+    """What a product holds after some nights, without how long the stages took."""
+    for path in paths:
+        product.write(path)
+        result = publish(read_publication(str(product.folder / "product.yaml")), PublishSettings(), engine=engine)
+        assert result.status == "published", result
+    found = {}
+    for path in sorted(product.url.rglob("*")):
+        if path.is_file():
+            data = path.read_bytes()
+            if path.parent.name == "_runs" and path.suffix == ".json":
+                record = json.loads(data)
+                record = {name: value for name, value in record.items() if name not in ("stages", "stages_s", "seconds")}
+                data = json.dumps(record).replace(product.folder.name, "product").encode()
+            found[str(path.relative_to(product.url))] = data
+    return found
+
+
+@pytest.mark.parametrize("by", ["column", "kdtree"])
+def test_a_publish_in_fresh_processes_gives_the_bytes_of_one_in_threads(estate, tmp_path, same_hour, by):
+    """Transformed, with rejected, changed, moved and removed rows, and a last version to compare with."""
+    paths = [
+        deliver(tmp_path / "1.parquet", bad=[7]),
+        deliver(tmp_path / "2.parquet", edit=[1, 2, 30], gone=[5, 6], bad=[8]),
+    ]
+    stores = []
+    for engine in (Threads(2), Processes(2, units_per_process=1)):
+        product = estate(FIELDS, geometry_type="polygon", precision=3, epsg=25832)
+        product.settings |= {"rejects": {"max_fraction": 0.2}, "guard": {"max_changed_fraction": 1.0}}
+        product = product.by_column("district") if by == "column" else product.by_place(20)
+        same_hour()
+        stores.append(nights(product, engine, paths))
+    assert stores[0].keys() == stores[1].keys()
+    assert {name for name in stores[0] if stores[0][name] != stores[1][name]} == set()
+    assert len([name for name in stores[0] if name.startswith("data/")]) > 3
+
+
+def test_a_check_in_fresh_processes_says_what_one_in_threads_says(estate, tmp_path):
+    product = estate(FIELDS, geometry_type="polygon", precision=3, epsg=25832, topology_rule_set="planar")
+    path = deliver(tmp_path / "1.parquet", bad=[7, 9], edit=[4])
+    product.write(path)
+    publication = read_publication(str(product.folder / "product.yaml"))
+    found = [
+        check(publication, CheckSettings(str(path), "contract"), engine=engine)[0]
+        for engine in (Threads(2), Processes(1, units_per_process=1))
+    ]
+    assert found[0].findings == found[1].findings
+    assert {each.rule for each in found[0].findings} >= {"validity"}
+
+
+def _twice(number):
+    if number == 3:
+        raise ValueError("three")
+    return np.array([number, number])
+
+
+@pytest.mark.parametrize("engine", [Threads(1), Threads(3), Processes(1)], ids=str)
+def test_results_come_in_order_and_the_first_fault_ends_the_work(engine):
+    assert [each.tolist() for each in engine.run_units(_twice, range(3))] == [[0, 0], [1, 1], [2, 2]]
+    taken = []
+    with pytest.raises(ValueError, match="three"):
+        list(engine.run_units(_twice, (taken.append(n) or n for n in range(100))))
+    assert len(taken) < 12  # units are taken as they are needed
+
+
+def test_lines_and_points_survive_the_way_to_another_process(estate, tmp_path, same_hour):
+    """Geometries of each kind, a null and an empty one among them."""
+    shapes = [Point(9, 51), LineString([(9, 51), (9.1, 51.2)]), None, Polygon([(9, 51), (9.1, 51), (9.1, 51.1)]), Polygon()]
+    columns = {"pid": pa.array([f"p{n}" for n in range(5)]), "geometry": shapes}
+    path = geoparquet(tmp_path / "1.parquet", columns, epsg=4326)
+    stores = []
+    for engine in (Threads(1), Processes(1, units_per_process=1)):
+        product = estate(FIELDS[:1], precision=3, epsg=25832, geometry={"nullable": True, "empty": True})
+        same_hour()
+        stores.append(nights(product, engine, [path]))
+    assert stores[0] == stores[1]
