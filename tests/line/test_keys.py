@@ -380,9 +380,9 @@ def test_composite_keys_have_a_column_each(product, tmp_path):
 
 
 @pytest.mark.parametrize(("lines", "header", "words"), [
-    (["1,c1", "1,c2"], "old,new", "1 stands twice among the old keys"),
-    (["1,c1", "2,c1"], "old,new", "c1 stands twice among the new keys"),
-    (["one,c1"], "old,new", "old holds what is no integer"),
+    (["1,c1", "1,c2"], "old,new", "1 is repeated among the old keys"),
+    (["1,c1", "2,c1"], "old,new", "c1 is repeated among the new keys"),
+    (["one,c1"], "old,new", "old holds values that are not integer"),
     (["1,c1"], "previous,new", "no column old"),
     (["1,c1", ",c2"], "old,new", "old is empty in 1 rows (row 2 first)"),
 ])  # fmt: skip

@@ -109,7 +109,7 @@ def _onto_file(step: Step, onto: str, clock: float) -> ApplyResult:
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
-    """What tells one writing of a file from the next, None where there is none."""
+    """What differs between two writings of a file; None where the file does not exist."""
     try:
         found = Path(path).stat()
     except FileNotFoundError:
@@ -174,7 +174,7 @@ def _of_file(path: str, step: Step) -> _Rows:
         wrong.append(Finding("crs", "crs", "crs_mismatch", "error", agreed, f"it is in {stated}, the dataset in {agreed}", 1))
     if wrong and any(batch.num_rows for batch in source.batches()):  # without rows, text formats have no columns either
         raise UsageError(
-            f"{path} is no copy of {step.name}: {wrong[0].observed}",
+            f"{path} is not a copy of {step.name}: {wrong[0].observed}",
             field="--onto",
             hint=f"make one with `merestone read DATASET --out {path}`",
         )
@@ -297,7 +297,7 @@ def _partition(step: Step, head: Current | None, onto: str) -> PartitionRule:
     if column is not None and column not in step.columns.schema.names:
         if head is not None:
             raise UsageError(
-                f"{onto} is partitioned by {column}, which is not published, so that no feed tells where a feature belongs",
+                f"{onto} is partitioned by {column}, which is not published: a feed does not say where a feature belongs",
                 field="--onto",
                 hint="publish the delivery itself there",
             )

@@ -4,7 +4,7 @@ The older side is read into a scratch dataset, the newer one goes through the ve
 step is the answer. So there is one engine, memory is bounded as in a publish, and classes and labels cannot mean two things. Two versions
 of one dataset need no comparison: their change logs are folded.
 
-Not here: the terms of the comparison (`terms`), the passes (`receive`, `process`, `verdict`, `version`), how the answer looks (`render`).
+Not here: the terms of the comparison (`terms`), the passes (`line`), how the answer looks (`render`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from merestone.source.port import Source
 from merestone.storage.local import LocalStore
 from merestone.storage.port import Store
 
-_TOLD_OTHERWISE = frozenset({"extra", "missing", "precision", "freshness"})  # findings about a contract that the comparison made up itself
+_ABOUT_THE_DRAFT = frozenset({"extra", "missing", "precision", "freshness"})  # findings about a contract that the comparison made up itself
 _UNKEYED = frozenset({"key_null", "key_duplicate", "key_type", "type", "crs_missing", "crs_mismatch", "no_transform", "axis_order"})
 
 
@@ -169,7 +169,7 @@ def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *,
             return Difference(refused)
     if verdict is None:
         raise InternalError("a comparison has two sides")
-    dataset, told = Dataset(store), verdict.result
+    dataset, counted = Dataset(store), verdict.result
     last = dataset.manifest().version
     change = feed.changes(dataset, 1, last)
     # What the guard of a publish would say of so large a change: here a person is only looking.
@@ -181,9 +181,9 @@ def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *,
         result,
         before=names[0],
         after=names[1],
-        delta=told.delta,
-        unchanged=told.unchanged,
-        refreshed=told.refreshed,
+        delta=counted.delta,
+        unchanged=counted.unchanged,
+        refreshed=counted.refreshed,
         findings=tuple(findings),
         notes=(*causes, *notes),
         seconds=time.perf_counter() - clock,
@@ -230,7 +230,7 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
             store, run_id=run.nonce, nonce=run.nonce, name=publication.name, started_utc=environment.stamp(run.started), parent=head
         )
         write_version(run, processed, before, verdict)
-    said = [each for each in (*prepared.findings, *received.findings) if each.rule not in _TOLD_OTHERWISE]
+    said = [each for each in (*prepared.findings, *received.findings) if each.rule not in _ABOUT_THE_DRAFT]
     return _Passed(
         tuple(replace(each, severity="warning") for each in (*said, *rows, *verdict.result.findings)),
         verdict,
@@ -248,7 +248,7 @@ def _before(run: Run, known: Known, head: Current | None) -> Before:
 
 
 def _hopeless(findings: tuple[Finding, ...]) -> bool:
-    """Whether rows cannot be told apart, read in one type, or brought into one CRS."""
+    """Whether rows cannot be identified, read in one type, or brought into one CRS."""
     return any(each.severity == "error" and not each.per_row and each.rule in _UNKEYED for each in findings)
 
 

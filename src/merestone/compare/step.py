@@ -135,19 +135,19 @@ def of_file(path: str) -> Step:
 
     Raises:
         SourceError: it is missing, truncated, or no Parquet.
-        UsageError: it is no feed, a filtered one, or of another format of feeds.
+        UsageError: it is not a feed, is filtered, or of another format of feeds.
     """
     file = local_path(path, what="a feed")  # pyarrow takes a URL for an address in the network
     if Path(file).suffix.lower() not in _PARQUET:
-        raise UsageError(f"{path} is no feed that can be replayed: text formats have no exact types", field=path, hint=_HINT)
+        raise UsageError(f"{path} is a text feed, which cannot be replayed: text formats have no exact types", field=path, hint=_HINT)
     try:
         table = pq.read_table(file)
     except (OSError, pa.ArrowException) as fault:
         raise SourceError(f"{path} cannot be read: {fault}", field=path, hint="copy or write it again") from fault
-    told = (table.schema.metadata or {}).get(FEED_METADATA.encode())
-    if told is None:
-        raise UsageError(f"{path} is no feed of a whole dataset", field=path, hint=_HINT)
-    doc = json.loads(told)
+    described = (table.schema.metadata or {}).get(FEED_METADATA.encode())
+    if described is None:
+        raise UsageError(f"{path} is not a feed of a whole dataset", field=path, hint=_HINT)
+    doc = json.loads(described)
     if doc.get("format") != FORMAT:
         raise UsageError(
             f"{path} is a feed of format {doc.get('format')}, this version of Merestone reads {FORMAT}", field=path, hint=_HINT

@@ -79,7 +79,7 @@ def settle_terms(older: Side, newer: Side, settings: ComparisonSettings, folder:
         folder: where the contract of the comparison may be written, and the scratch dataset is going to be.
 
     Raises:
-        UsageError: no column can be the key, a wish names what is not there, a side has no geometry, or no CRS can be told.
+        UsageError: no column can be the key, a setting names a column that does not exist, a side has no geometry, or its CRS is not known.
         SourceError: a side cannot be read.
     """
     notes: list[str] = []
@@ -169,7 +169,7 @@ def _in_order(side: Side, contract: Contract) -> Source:
 
 
 def _without_key(shown: str) -> tuple[str, ...]:
-    raise UsageError(f"{shown} names no key, so that no feature can be told from another", field="key", hint="name the key with --key")
+    raise UsageError(f"{shown} names no key: features cannot be identified", field="key", hint="name the key with --key")
 
 
 # --- without a contract ----------------------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def _drafted(
 
 
 def _both(now: Inferred, then: Inferred, shown: str, ignore: Sequence[str]) -> Inferred:
-    """The newer side's key candidates, without those that are no key on the older side or whose values do not come back."""
+    """The newer side's key candidates, without those that cannot be the key on the older side or whose values do not come back."""
     there = {each.name: each for each in then.keys}
     out = []
     for each in now.keys:
@@ -345,8 +345,8 @@ def _reference_system(
         if assumed[place] is None:
             code, _ = epsg_of(column, measured.bounds, side.shown)
             assumed[place] = f"EPSG:{code}"
-        told = identify(assumed[place] or "").code or "that of the other side"
-        notes.append(f"{side.shown} states no CRS ({column.note}); {told} is assumed")
+        name = identify(assumed[place] or "").code or "that of the other side"
+        notes.append(f"{side.shown} states no CRS ({column.note}); {name} is assumed")
     _, column, measured = columns[0]
     epsg, _ = epsg_of(replace(column, crs=assumed[0] or column.crs), measured.bounds, older.shown)
     return epsg, (assumed[0], assumed[1])

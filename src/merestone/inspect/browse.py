@@ -122,7 +122,7 @@ def version_at(text: str) -> Version:
     """The version that `DATASET[@N]` names.
 
     Raises:
-        UsageError: as `open_dataset`, nothing was published there, or there is no such version.
+        UsageError: as `open_dataset`, nothing was published there, or the version does not exist.
         CorruptError: the published state contradicts itself.
     """
     address = parse_address(text)
@@ -169,7 +169,7 @@ def sealed_of(store: Store, manifest: Manifest) -> RunManifest:
 def lineage_summary(store: Store, run_id: str) -> dict[str, Any]:
     """What happened in a run, with `sealed_events` and, where rows had to be set aside, what deduplication found (`deduplication`).
 
-    Of a run that `expired`, the tombstone tells; `sealed_events` are then those that were carried on for live features.
+    Of a run that `expired` only the tombstone is left; `sealed_events` are then those that were carried on for live features.
 
     Raises:
         UsageError: no such sealed run.
@@ -222,7 +222,7 @@ def why(dataset: Dataset, feature_id: str, limit: int | None = None) -> dict[str
         (the change logs' entries) and `runs` (lineage).
 
     Raises:
-        UsageError: neither a version nor a run knows the feature, or the text is no key of this dataset.
+        UsageError: neither a version nor a run knows the feature, or the text is not a key of this dataset.
         CorruptError: a manifest, change log or event file cannot be read.
     """
     manifests = list(dataset.manifests())
@@ -273,12 +273,12 @@ def canonical_key(manifest: Manifest, feature_id: str) -> bytes:
     """The canonical key bytes of a feature id.
 
     Raises:
-        UsageError: the text is no key of this dataset.
+        UsageError: the text is not a key of this dataset.
     """
     columns = list(manifest.key["columns"])
     kinds = [stored_type(kind) for kind in manifest.key.get("types") or ["string"] * len(columns)]
     wrong = UsageError(
-        f"{feature_id} is no key of {manifest.name}",
+        f"{feature_id} is not a key of {manifest.name}",
         field=feature_id,
         hint=f"the key is {', '.join(f'{name} ({kind})' for name, kind in zip(columns, kinds, strict=True))}"
         + ("; write it as a JSON array" if len(columns) > 1 else ""),

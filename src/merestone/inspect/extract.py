@@ -114,7 +114,7 @@ def write_rows(form: Form, batches: Rows, path: str, columns: Sequence[str] | No
     names = list(columns) if columns is not None else form.columns.schema.names
     try:
         _writer(path, _VERSION_WRITERS)(form, names, iter(count), path)
-    except Exception:  # a writer in C raises what it likes where its rows break off; the fault of reading them is the one to tell
+    except Exception:  # a writer in C raises what it likes where its rows break off; the fault of reading them is the one that counts
         if count.fault is not None:
             raise count.fault from None
         raise
@@ -237,10 +237,10 @@ def change_features(table: Any) -> Iterator[str]:
         now, then = _shapes(batch.column("geometry")), _shapes(batch.column("geometry_before"))
         ids = batch.column("feature_id").to_pylist()
         for place, properties in enumerate(batch.select(names).to_pylist()):
-            told = _json(properties)[:-1]
+            values = _json(properties)[:-1]
             yield (
                 f'{{"type":"Feature","id":{_json(ids[place])},"geometry":{now[place]},'
-                f'"properties":{told},"geometry_before":{then[place]}}}}}'
+                f'"properties":{values},"geometry_before":{then[place]}}}}}'
             )
 
 
@@ -265,7 +265,7 @@ def _json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: times as ISO 8601, decimals as text (exact), bytes in base64, what is no number as null."""
+    """A value as JSON has it: times as ISO 8601, decimals as text (exact), bytes in base64, NaN and infinity as null."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list):

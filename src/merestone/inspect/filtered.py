@@ -68,7 +68,7 @@ def _area(path: str, epsg: int) -> Any:
     bad = ~np.isin(shapely.get_type_id(shapes), (3, 6)) | ~shapely.is_valid(shapes)
     if failed.any() or not len(shapes) or bad.any():
         raise UsageError(
-            f"{path} holds no area: {'no polygon' if not len(shapes) else 'something that is no valid polygon'}",
+            f"{path} does not hold an area: {'it has no polygon' if not len(shapes) else 'a shape is not a valid polygon'}",
             field="--polygon",
             hint="name a file with valid polygons",
         )

@@ -1,6 +1,6 @@
 """A change between two versions as values to show: counts for a summary, features for a map.
 
-Not here: the feed itself (`dataset.feed`), how it looks (`report.text`, `report.map`).
+Not here: the feed itself (`dataset.feed`), how it looks (`render.text`, `render.map`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VALUES = 12  # attributes that are shown of an added or removed feature
 
 
 def counts(change: Changes) -> Counts:
-    """How many keys each class and label has. `suppressed` is no part of a feed."""
+    """How many keys each class and label has. `suppressed` is not part of a feed."""
     found = change.counts()
     return Counts(**{name: found[name] for name in (*CLASSES, "reversed", "rekeyed", "reprocessed")})
 

@@ -49,7 +49,7 @@ def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publi
     agreed = read_contract(contract)
     if not agreed.key and agreed.geometry_type != "raster":
         raise UsageError(
-            f"contract {contract} names no key, so that no feature can be told from another",
+            f"contract {contract} names no key: features cannot be identified",
             field="key",
             hint="add `key: [COLUMN]` to the contract, or check the publication file, which may name it",
         )

@@ -55,7 +55,7 @@ def comparison_warnings(
                 f"{listed(names[:5], len(padded))} differ{'s' if len(padded) == 1 else ''} only in blanks at the end",
                 len(padded),
                 tuple(Sample(name, int(number)) for name, number in zip(names, row[at], strict=True)),
-                remedy="formats such as DBF lose trailing blanks; have the producer trim the text, or keep one format",
+                remedy="formats such as DBF lose trailing blanks; trim the text before the export, or keep one format",
             )
         )
     if added.any():

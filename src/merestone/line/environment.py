@@ -48,7 +48,7 @@ def day_of(time: str) -> date:
 
 
 def nonce() -> str:
-    """What tells this process's objects from those of any other attempt."""
+    """A text that sets this process's objects apart from those of any other attempt."""
     return secrets.token_hex(4)
 
 

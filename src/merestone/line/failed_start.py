@@ -1,6 +1,6 @@
 """Attempts that end before their run begins: a broken publication or contract, a damaged pointer. They too are on record.
 
-Not here: how a run ends that has begun (`ending`).
+Not here: how a run ends that has begun (`finish`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from merestone.storage.port import Store
 def on_record(file: str, *, dry_run: bool) -> Iterator[None]:
     """Leave a record of what fails within, in the dataset that the publication file leads to.
 
-    There is none where the file does not tell its destination (it is no YAML, say), where nothing was ever tried at that place (a folder is
-    not made for a mistake), and of a dry run. Where the record cannot be written, the first fault stays the one to tell.
+    Nothing is written where the file does not name its destination (it may not be YAML), where nobody has published or tried to (a mistake
+    makes no folder), and on a dry run. Where the record cannot be written, the first fault is the one that is reported.
 
     Args:
         file: the publication file, as it was typed.

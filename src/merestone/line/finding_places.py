@@ -1,6 +1,6 @@
 """Where the findings of a check are: every faulty row and every place of a topology breach, as a table, as a layer, and for the page.
 
-Not here: the findings (`check`), the page (`report.findings_page`), writing rows of a dataset (`extract`).
+Not here: the findings (`check`), the page (`render.findings_page`), writing rows of a dataset (`extract`).
 """
 
 from __future__ import annotations
@@ -130,9 +130,11 @@ def _of_rows(at: int, rows: Any, number: npt.NDArray[np.int64]) -> Any:
 
 def _of_samples(at: int, finding: Finding) -> Any:
     """The samples of a finding about the whole; one row without a place where it has none, so that no finding is missing from a layer."""
-    told = [(each.id, each.row, each.x, each.y, each.observed) for each in finding.features] or [(None, None, None, None, finding.observed)]
-    columns = [list(each) for each in zip(*told, strict=True)]
-    size = len(told)
+    samples = [(each.id, each.row, each.x, each.y, each.observed) for each in finding.features] or [
+        (None, None, None, None, finding.observed)
+    ]
+    columns = [list(each) for each in zip(*samples, strict=True)]
+    size = len(samples)
     return pa.table(
         [
             pa.array([at] * size, pa.int32()),

@@ -63,9 +63,9 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
             partitions=len({each.partition for each in run.files}),
         )
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))
-    told = tuple(each for each in result.findings if by == "guard" and each not in ordered)  # what was warned of before the stop
+    warned = tuple(each for each in result.findings if by == "guard" and each not in ordered)  # before the stop
     result = replace(
-        result, status="refused", refused_by=by, findings=(*ordered, *told), version=run.parent_version, command=run.settings.command
+        result, status="refused", refused_by=by, findings=(*ordered, *warned), version=run.parent_version, command=run.settings.command
     )
     if by == "guard" and received is not None and run.attempt is not None:
         now = environment.now()
@@ -148,7 +148,7 @@ def close(attempt: Attempt, made: int | None, record: RunRecord) -> tuple[str, .
         record: how it ended.
 
     Returns:
-        What is to be told where the version is current and only its record is not there: the next run writes it up from the manifest.
+        What to say where the version is current and only its record is missing: the next run writes it from the manifest.
 
     Raises:
         MerestoneError: the record cannot be written, and nothing was made current.
@@ -189,7 +189,7 @@ def seal(run: Run) -> SealedRun | None:
 
 
 def failed(run: Run, fault: BaseException) -> None:
-    """Leave a record of an attempt that failed; where even that cannot be written, the first fault stays the one to tell.
+    """Leave a record of an attempt that failed; where even that cannot be written, the first fault is the one that is reported.
 
     Where the fault came after the version had become current, nothing is on record as failed: the next run writes up that it was published.
     """

@@ -34,7 +34,7 @@ ERROR = 1e-9
 
 
 def stops_before_processing(run: Run, known: Known) -> list[Finding]:
-    """The guards that fire before pass 2; none where the passes cost little, so that one report tells all of them."""
+    """The guards that fire before pass 2; none where the passes cost little: one report then names all guards."""
     gone = emptied(run, known)
     if gone or len(run.delivery.candidates) <= FEW or run.terms.parent.migrates:
         return gone

@@ -1,6 +1,6 @@
 """The canonical keys of candidates, read from their spool: of some rows, and of all in the order of their bytes, a range at a time.
 
-Not here: what a canonical key is (`identity.key`), what is told in that order (`log`).
+Not here: what a canonical key is (`identity.key`), what is written in that order (`change_log`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from merestone.line.reading import KEY
 from merestone.scratch.spool import ROW, Spool
 
 RANGE_BYTES = 16 << 20  # of keys that are sorted at a time; sorting needs them about three times
-SAMPLED = 64  # keys of a batch that tell where ranges begin
+SAMPLED = 64  # keys of a batch that decide where ranges begin
 _SCHEMA = pa.schema([(KEY, pa.binary()), (ROW, pa.int64())])
 
 

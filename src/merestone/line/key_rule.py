@@ -53,7 +53,7 @@ def key_change(publication: Publication, now: dict[str, Any], last: Manifest) ->
                 f"{name} is {kind}, as it was published",
                 f"{name} is {here[name]}",
                 1,
-                remedy="have the producer deliver the key in its type; a key of another type is another key",
+                remedy="deliver the key in its published type; a key of another type is another key",
             )
             for name, kind in there.items()
             if here[name] != kind

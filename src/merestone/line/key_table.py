@@ -35,7 +35,7 @@ def read_key_table(path: str, before: dict[str, Any], after: dict[str, Any]) -> 
         after: today's.
 
     Raises:
-        UsageError: the file is missing or unreadable, lacks a column, has a null, a value that is no key of its rule, or a key twice.
+        UsageError: the file is missing or unreadable, lacks a column, has a null, a value that does not fit its key rule, or a key twice.
     """
     names = [*_columns("old", before), *_columns("new", after)]
     hint = _HINT.format(columns=", ".join(names))
@@ -71,7 +71,7 @@ def _side(path: str, table: Any, side: str, rule: dict[str, Any]) -> Halves:
             arrays.append(array.cast(stored_type(kind)))
         except pa.ArrowException as fault:
             raise UsageError(
-                f"key_migration {path}: {column} holds what is no {kind}: {fault}",
+                f"key_migration {path}: {column} holds values that are not {kind}: {fault}",
                 field="key_migration",
                 hint=f"the key is {', '.join(rule['columns'])}",
             ) from fault
@@ -88,7 +88,7 @@ def _side(path: str, table: Any, side: str, rule: dict[str, Any]) -> Halves:
     if len(twice):
         shown = keys.ids_of(twice.slice(0, _NAMED)).to_pylist()
         raise UsageError(
-            f"key_migration {path}: {listed(shown, len(twice))} stand{'s' if len(twice) == 1 else ''} twice among the {side} keys",
+            f"key_migration {path}: {listed(shown, len(twice))} {'is' if len(twice) == 1 else 'are'} repeated among the {side} keys",
             field="key_migration",
             hint="pair each key once; features that were split or merged are removed and added",
         )

@@ -141,7 +141,7 @@ def renumbered(gone: npt.NDArray[np.uint64], source: npt.NDArray[np.uint64], key
 
 
 def commonest_move(before: npt.NDArray[np.int32], after: npt.NDArray[np.int32], names: list[str]) -> str:
-    """The partitions between which most of some features moved; empty where there is no such pair."""
+    """The partitions between which most of some features moved; empty where most have no pair in common."""
     if not len(before):
         return ""
     pairs, counts = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)

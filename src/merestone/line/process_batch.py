@@ -140,7 +140,7 @@ def _in_place(batch: CandidateBatch, steps: ProcessSteps) -> _InPlace:
         faults = crs_stage.no_transform_faults(projection.operation, failed, wkb, contract.geometry_name)
         events.append(crs_stage.transform_steps(projection.operation, failed, n))
     stored, snap_faults, snap_steps = snap(moved, contract, batch.scan if moved is wkb else kernel.scan(moved))
-    # A row whose place is known to be wrong already need not be told that it collapses there.
+    # Where a place is known to be wrong, that the row collapses there says nothing new.
     snap_faults = of_rows(snap_faults, ~rejected(batch.faults, n))
     rows = rows.set_column(place, rows.schema.field(place), stored)
     exact, rows, other_faults = other_geometries(projection, contract, rows)

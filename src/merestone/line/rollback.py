@@ -27,7 +27,7 @@ def go_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
         reason: why, in a person's words.
 
     Raises:
-        UsageError: there is no such older version, or no reason; nothing was written then.
+        UsageError: the older version does not exist, or the reason is missing; nothing was written then.
         ConflictError, StoreError, UnknownOutcomeError: as a publish.
     """
     store, head, started = dataset.store, dataset.current(), environment.now()
@@ -84,7 +84,7 @@ def go_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
 
 
 def _record_failure(attempt: Attempt, name: str, version: int, started: str, fault: BaseException) -> None:
-    """Leave a record of an attempt that failed; where even that fails, the first fault is the one to tell.
+    """Leave a record of an attempt that failed; where even that fails, the first fault is the one that is reported.
 
     Where the version is there and only its record is not, the next run writes it up as what it is.
     """
