@@ -181,7 +181,7 @@ def test_what_is_no_whole_feed_is_told(product, tmp_path):
     change = step.feed.changes(product.dataset, 1, 2, with_rows=True)
     extract.changes_file(product.dataset.version(2), change, str(tmp_path / "filtered.parquet"))
     for path in (tmp_path / "filtered.parquet", copy(product, tmp_path / "rows.parquet"), tmp_path / "feed.geojsons"):
-        with pytest.raises(UsageError, match="not a feed|text feed"):
+        with pytest.raises(UsageError, match=r"not a feed|text feed"):
             step.of_file(str(path))
     with pytest.raises(SourceError):
         step.of_file(str(tmp_path / "nothing.parquet"))

@@ -1,6 +1,7 @@
 """Two files, or a file and a version, compared: what publish would say of them, on terms that nobody had to write down."""
 
-from datetime import date
+from datetime import date, time
+from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
@@ -16,6 +17,7 @@ from merestone.compare.diff import compared
 from merestone.compare.terms import ComparisonSettings
 from merestone.errors import SourceError, UsageError
 
+CASES = Path(__file__).parents[1] / "cases"
 PARCEL = Polygon([(5, 52), (5.01, 52), (5.01, 52.01), (5, 52.01)])
 
 
@@ -123,16 +125,76 @@ def test_where_no_column_can_be_the_key_the_reasons_are_told(file):
         told(file("c.geojson", [{"id": n, "geometry": Point(n, n)} for n in range(6)]), file("d.geojson", unlike))
 
 
-@pytest.mark.parametrize(("bad", "rule"), [([1, 2, 2], "key_duplicate"), ([1, 2, None], "key_null")])
-def test_a_key_that_was_asked_for_and_is_none_refuses(bad, rule, tmp_path):
+@pytest.mark.parametrize(
+    ("bad", "rule", "aside"), [([1, 2, 2, 4], "key_duplicate", (2, 1)), ([1, 2, None, 4], "key_null", (1, 0))], ids=["twice", "null"]
+)
+def test_rows_whose_key_is_none_are_set_aside_and_the_others_compared(bad, rule, aside, tmp_path):
+    """Key 2 stands twice, so that neither of its rows is compared, nor the row of key 2 on the other side; key 4 is an edit."""
+    shapes = [Point(n, n) for n in range(4)]
+    good = geoparquet(tmp_path / "a.parquet", {"id": pa.array([1, 2, 3, 4]), "v": pa.array([0, 0, 0, 0]), "geometry": shapes})
+    other = geoparquet(tmp_path / "b.parquet", {"id": pa.array(bad), "v": pa.array([0, 0, 0, 7]), "geometry": shapes})
+    for back in (False, True):
+        delta, keys, result = told(*((other, good) if back else (good, other)), key=("id",))
+        gone = {"added" if back else "removed": 1}  # key 3 has no row in the bad file
+        assert (delta, keys["changed"]) == ({"changed": 1, **gone}, {"4"})
+        assert result.not_compared == (aside if back else aside[::-1])
+        assert (result.unchanged, result.refused, result.complete) == (1 if rule == "key_duplicate" else 2, False, False)
+        (named,) = [each for each in result.findings if each.rule == rule]
+        assert str(other) in named.observed
+
+
+def test_repeated_keys_that_are_as_they_were_count_as_nothing(tmp_path):
+    """Both rows of key 2 are delivered alike, and as the other side has it: they are not unchanged, they are not compared."""
+    shapes = [Point(1, 1), Point(2, 2), Point(2, 2), Point(3, 3)]
+    older = geoparquet(tmp_path / "a.parquet", {"id": pa.array([1, 2, 3]), "geometry": [shapes[0], shapes[1], shapes[3]]})
+    newer = geoparquet(tmp_path / "b.parquet", {"id": pa.array([1, 2, 2, 3]), "geometry": shapes})
+    delta, _, result = told(older, newer, key=("id",))
+    assert (delta, result.unchanged, result.not_compared) == ({}, 2, (1, 2))
+
+
+def test_where_no_row_has_a_key_of_its_own_nothing_is_compared(tmp_path):
+    shapes = [Point(n, n) for n in range(4)]
+    older = geoparquet(tmp_path / "a.parquet", {"id": pa.array([1, 2, 3, 4]), "geometry": shapes})
+    newer = geoparquet(tmp_path / "b.parquet", {"id": pa.array([5, 5, 6, 6]), "geometry": shapes})
+    delta, keys, result = told(older, newer, key=("id",))
+    assert (result.refused, delta, keys, result.complete) == (True, {}, {}, False)
+
+
+def test_case_n03_a_date_that_is_text_in_one_file_and_a_timestamp_in_the_other():
+    delta, keys, result = told(CASES / "N03/a.geojson", CASES / "N03/b.gpkg", key=("id",))
+    assert delta == {"added": 2, "removed": 1, "changed": 1}
+    assert (keys["removed"], keys["changed"], result.complete) == ({"P0"}, {"P4"}, True)
+
+
+TIMES = {  # what one side holds as text, what the other holds, and in which type
+    "date text and timestamps": (["2024-05-20", "2024-05-21"], ["2024-05-20 00:00:00", "2024-05-21 00:00:00"], pa.timestamp("ms")),
+    "date text and dates": (["2024-05-20", "2024-05-21"], ["2024-05-20", "2024-05-21"], pa.date32()),
+    "instants as text in another zone": (
+        ["2024-05-20T12:00:00+02:00", "2024-05-21T00:00:00.25Z"],
+        ["2024-05-20 10:00:00Z", "2024-05-21 00:00:00.25Z"],
+        pa.timestamp("us", "UTC"),
+    ),
+    "times of day": (["10:30:00", "23:59:59.5"], [time(10, 30), time(23, 59, 59, 500_000)], pa.time64("us")),
+    "some text that is no time": (["2024-05-20", "soon"], ["2024-05-20 00:00:00", None], pa.timestamp("ms")),
+}
+
+
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("what", TIMES)
+def test_times_in_two_types_are_compared_row_by_row(what, back, tmp_path):
+    """Equal times are equal, an edit is one, and no row is left out for its type."""
+    text, there, kind = TIMES[what]
+    typed = pa.array(there, pa.string()).cast(kind) if isinstance(there[0], str) else pa.array(there, kind)
     shapes = [Point(n, n) for n in range(3)]
-    older = geoparquet(tmp_path / "a.parquet", {"id": pa.array([1, 2, 3]), "geometry": shapes})
-    newer = geoparquet(tmp_path / "b.parquet", {"id": pa.array(bad), "geometry": shapes})
-    for one, other in ((older, newer), (newer, older)):
-        delta, keys, result = told(one, other, key=("id",))
-        assert (result.refused, delta, keys) == (True, {}, {})
-        assert [each.rule for each in result.findings] == [rule]
-        assert str(newer) in result.findings[0].observed
+    sides = [
+        geoparquet(tmp_path / "a.parquet", {"id": pa.array(["x", "y", "z"]), "d": pa.array([*text, text[0]]), "geometry": shapes}),
+        geoparquet(
+            tmp_path / "b.parquet", {"id": pa.array(["x", "y", "z"]), "d": pa.concat_arrays([typed, typed[1:]]), "geometry": shapes}
+        ),
+    ]
+    delta, keys, result = told(*sides[::-1] if back else sides)
+    edited = {"z"} | ({"y"} if "soon" in text else set())
+    assert (delta, keys["changed"], result.complete) == ({"changed": len(edited)}, edited, True)
 
 
 def test_several_columns_are_a_key(file):

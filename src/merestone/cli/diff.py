@@ -56,7 +56,8 @@ def diff(
 
     A and B are files in any format that can be delivered, or versions of a dataset (parcels.yaml@1, folder@2), mixed as you like.
     Without a contract the key and the grid are found in the data, and what was assumed is said. B is brought into the CRS of A.
-    Exit 1 where the two cannot be compared: a key that is null or not unique, a CRS that is not known.
+    Rows that cannot be compared (their key is null or not unique, a value cannot be read) are named and counted, and the others compared.
+    Exit 1 where any row was not compared, or the two cannot be compared at all: a CRS that is not known, no key.
     """
     check_outputs({"--html": html, "--out": out}, [older, newer, contract])
     if out is not None:
@@ -69,6 +70,7 @@ def diff(
             "before": result.before,
             "after": result.after,
             **jsonout.diff(result),
+            "not_compared": {"before": result.not_compared[0], "after": result.not_compared[1]},
             "notes": list(result.notes),
             "html": None,
             "out": None,
@@ -84,4 +86,4 @@ def diff(
                     Path(place).write_text(shown, encoding="utf-8")
     written = "".join(f"\n  written    {each}" for each in (value["html"], value["out"]) if each is not None)
     edge.answer(value, text.diff(result) + written, as_json=as_json)
-    return EXIT_REFUSED if result.refused else EXIT_DONE
+    return EXIT_DONE if result.complete else EXIT_REFUSED

@@ -10,7 +10,7 @@ Not here: the terms of the comparison (`terms`), the passes (`line`), how the an
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,7 +54,8 @@ from merestone.storage.local import LocalStore
 from merestone.storage.port import Store
 
 _ABOUT_THE_DRAFT = frozenset({"extra", "missing", "precision", "freshness"})  # findings about a contract that the comparison made up itself
-_UNKEYED = frozenset({"key_null", "key_duplicate", "key_type", "type", "crs_missing", "crs_mismatch", "no_transform", "axis_order"})
+_NO_ANSWER = frozenset({"key_type", "type", "crs_missing", "crs_mismatch", "no_transform", "axis_order"})
+_SET_ASIDE = frozenset({"key_null", "key_duplicate", "key_type"})  # of rows: they are named, and the others are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +137,18 @@ def _versions(one: Side, other: Side, clock: float, *, with_keys: bool) -> Diffe
 
 @dataclass(frozen=True, slots=True)
 class _Passed:
-    """A side that went through the passes: what was found, the verdict unless it is refused, and the keys of rows that cannot be compared."""
+    """A side that went through the passes: what was found, and the verdict unless it is refused.
+
+    left_out: key hashes of rows that cannot be compared, uint64 (k, 2). not_compared: how many rows that are, with those that have no key.
+    counted: how many of them the verdict counts as unchanged. partners: how many rows of the side before have no partner by that.
+    """
 
     findings: tuple[Finding, ...]
     verdict: ChangeVerdict | None
     left_out: Halves
+    not_compared: int = 0
+    counted: int = 0
+    partners: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -150,11 +158,14 @@ def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *,
     notes = [*terms.notes]
     verdict: ChangeVerdict | None = None
     left_out = np.empty((0, 2), np.uint64)
+    not_compared: list[int] = []
+    passed: _Passed | None = None
     for publication, source, name in zip(terms.publications, terms.sources, names, strict=True):
         passed = _pass(publication, source, store, folder, left_out)
         findings += [replace(each, observed=f"{name}: {each.observed}") for each in passed.findings]
         notes += [f"{name}: {each}" for each in passed.notes]
         verdict, left_out = passed.verdict, passed.left_out
+        not_compared = [*(each + passed.partners for each in not_compared), passed.not_compared]
         if verdict is None:
             refused = DiffResult(
                 names[0],
@@ -167,7 +178,7 @@ def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *,
                 seconds=time.perf_counter() - clock,
             )
             return Difference(refused)
-    if verdict is None:
+    if verdict is None or passed is None:
         raise InternalError("a comparison has two sides")
     dataset, counted = Dataset(store), verdict.result
     last = dataset.manifest().version
@@ -182,7 +193,8 @@ def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *,
         before=names[0],
         after=names[1],
         delta=counted.delta,
-        unchanged=counted.unchanged,
+        unchanged=counted.unchanged - passed.counted,
+        not_compared=(not_compared[0], not_compared[1]),
         refreshed=counted.refreshed,
         findings=tuple(findings),
         notes=(*causes, *notes),
@@ -207,17 +219,21 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
         return _Passed(tuple(each for each in prepared.findings if each.severity == "error" and each.rule != "extra"), None, left_out)
     known = load(store, head.manifest.index, prepared.partitions) if head else Known.nothing()
     received = run.received = receive(prepared, known, run.folder, run.engine, run.evidence)
-    if _hopeless(received.findings):
+    nothing_left = received.rows > 0 and received.unkeyed + received.repeated_rows == received.rows
+    if _hopeless([each for each in received.findings if each.rule not in _SET_ASIDE]) or nothing_left:
         return _Passed(tuple(each for each in received.findings if each.severity == "error"), None, left_out)
     candidates = received.candidates
+    aside = find(received.repeated, candidates.hash) >= 0
     partner = find(left_out[sort_by_hash(left_out)], candidates.hash) >= 0
-    candidates.faulty[partner] = True
+    candidates.faulty[aside | partner] = True
     before = _before(run, known, head)
     processed = process(prepared, candidates, before, run.folder, run.engine, rules=False, evidence=run.evidence)
     rows = [*received.tally.findings(), *processed.tally.findings()]
     notes = []
-    if int((processed.rejected & ~partner).sum()):
-        notes.append(f"{int((processed.rejected & ~partner).sum()):,} rows could not be compared; the findings say why")
+    counted = received.repeated_rows - int(aside.sum())  # rows of repeated keys that are delivered as they are published
+    own = received.unkeyed + counted + int((processed.rejected & (aside | ~partner)).sum())
+    if own:
+        notes.append(f"{own:,} rows could not be compared; the findings say why")
     operation = prepared.projection.operation
     if operation is not None and not operation.is_identity:
         accuracy = operation.accuracy_m
@@ -230,11 +246,15 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
             store, run_id=run.nonce, nonce=run.nonce, name=publication.name, started_utc=environment.stamp(run.started), parent=head
         )
         write_version(run, processed, before, verdict)
+    aside_now = np.unique(np.concatenate([candidates.hash[processed.rejected], received.repeated]), axis=0)
     said = [each for each in (*prepared.findings, *received.findings) if each.rule not in _ABOUT_THE_DRAFT]
     return _Passed(
         tuple(replace(each, severity="warning") for each in (*said, *rows, *verdict.result.findings)),
         verdict,
-        candidates.hash[processed.rejected],
+        aside_now,
+        received.unkeyed + counted + int(processed.rejected.sum()),
+        counted,
+        int((find(known.hash, aside_now) >= 0).sum()),
         tuple(notes),
     )
 
@@ -247,9 +267,9 @@ def _before(run: Run, known: Known, head: Current | None) -> Before:
     return before
 
 
-def _hopeless(findings: tuple[Finding, ...]) -> bool:
+def _hopeless(findings: Iterable[Finding]) -> bool:
     """Whether rows cannot be identified, read in one type, or brought into one CRS."""
-    return any(each.severity == "error" and not each.per_row and each.rule in _UNKEYED for each in findings)
+    return any(each.severity == "error" and not each.per_row and each.rule in _NO_ANSWER for each in findings)
 
 
 def _suppressed(dataset: Dataset, version: int) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from merestone.compare.one_form import TIMES, as_text, times_as_text
 from merestone.compare.sides import Adapted, Side, swapped
 from merestone.contract.body import body, from_body
 from merestone.contract.contract import Contract, Dimensions, FieldType, GeometryType
@@ -277,9 +278,13 @@ def _matched(
         kind = _one_type(each, twin)
         if kind is None:
             kind = FieldType("string")
-            notes.append(f"{each.name} is {each.kind} in {older.shown} and {twin.kind} in {newer.shown}: compared as text")
+            kinds = {each.kind.kind, twin.kind.kind}
+            timed = bool(kinds & TIMES) and kinds <= {*TIMES, "string"}
+            how = "dates and times written in one way" if timed else "text"
+            notes.append(f"{each.name} is {each.kind} in {older.shown} and {twin.kind} in {newer.shown}: compared as {how}")
             for made, side in zip(out.made, (older, newer), strict=True):
-                made[each.name] = (pa.string(), _text_maker(side.source.delivery.schema.field(each.name).type))
+                there = side.source.delivery.schema.field(each.name).type
+                made[each.name] = (pa.string(), times_as_text if timed else as_text(there))
         out.fields.append(FieldFacts(each.name, kind, nullable=each.name not in key))
     return out
 
@@ -300,29 +305,7 @@ def _one_type(one: ColumnFacts, other: ColumnFacts) -> FieldType | None:
         return FieldType("decimal", 38, max(one.kind.scale, other.kind.scale))
     if set(kinds) == {"decimal", "number"}:
         return FieldType("number")
-    # What formats without such types (GeoJSON) deliver as text.
-    timed = set(kinds) & {"date", "time", "timestamp", "timestamp_local"}
-    return FieldType(timed.pop()) if len(timed) == 1 and "string" in kinds else None
-
-
-def _text_maker(kind: Any) -> Callable[[Any], Any]:
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-
-        def written(array: Any) -> Any:
-            return pa.array(
-                [
-                    None if value is None else json.dumps(value, default=_hex, sort_keys=True, ensure_ascii=False)
-                    for value in array.to_pylist()
-                ],
-                pa.string(),
-            )
-
-        return written
-    return lambda array: array.cast(pa.string())
-
-
-def _hex(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
+    return None
 
 
 def _reference_system(

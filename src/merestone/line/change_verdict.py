@@ -217,7 +217,7 @@ def _result(run: Run, known: Known, processed: Processed, settled: Settled, coun
     """What is known of the run's result before anything is written: every row has one fate."""
     received = run.delivery
     tally = np.bincount(settled.codes, minlength=128)
-    refreshed, rejected = int(tally[classes.REFRESHED]), int(processed.rejected.sum())
+    refreshed, rejected = int(tally[classes.REFRESHED]), int(processed.rejected.sum()) + received.unkeyed
     unchanged = received.unchanged + int(tally[classes.UNCHANGED]) + refreshed
     fates = unchanged + counts.added + counts.changed + counts.moved + counts.suppressed + counts.reprocessed + rejected
     if fates != received.rows:

@@ -46,7 +46,8 @@ class Received:
     removed: slots in `Known` of features that were not delivered; removed_hash, removed_source: their key hashes and source digests.
     nowhere: rows with a null or empty geometry. extent: of all rows, in the delivered CRS; outside: how many of them reach out of the last
     version's. newest: the newest value of the field that freshness is measured by. verdicts: per geometry column, what its positions say of
-    axes and units. distributions: how large the numbers of each field are.
+    axes and units. distributions: how large the numbers of each field are. unkeyed: rows without a key that can be read. repeated: the hashes
+    of keys that several rows carry, uint64 (k, 2); repeated_rows: how many rows that are.
     """
 
     rows: int
@@ -64,6 +65,9 @@ class Received:
     outside: int = 0
     verdicts: dict[str, whereabouts.Verdict] = field(default_factory=dict)
     distributions: dict[str, list[float]] = field(default_factory=dict)
+    unkeyed: int = 0
+    repeated: Halves = field(default_factory=lambda: np.zeros((0, 2), np.uint64))
+    repeated_rows: int = 0
 
 
 def without_consequences(received: Received, findings: Iterable[Finding]) -> list[Finding]:
@@ -104,7 +108,7 @@ def stream(reception: Reception, folder: str, engine: Engine, schema: Any) -> It
     Raises:
         SourceError: the delivery breaks off or cannot be decoded.
     """
-    waiting, before = Spool(folder, "waiting", schema), 0
+    waiting, before = Spool(folder, "waiting", schema, packed=False), 0
     for batch in reception.batches(engine):
         if waiting.rows or reception.waits:
             waiting.write(batch.rows)
@@ -244,9 +248,12 @@ class Reception:
         shifted, watched = quantities.decide(
             prepared.rules.quantities, measures.sizes, prepared.rules.last_distributions, prepared.rules.last_name
         )
+        repeated = self._probe.repeated(candidates.hash) if self._keyed else np.zeros((0, 2), np.uint64)
+        repeated_keys = self._keys.repeated_keys(prepared.reading.key_name, repeated)
         findings = [
             *untypable_findings(prepared.reading.cast, measures.untypable),
-            *self._key_findings(candidates),
+            *self._key_findings(),
+            repeated_keys,
             *prepared.source.late_findings(),
             *self._dimensions.findings(),
             *self._precision(verdicts),
@@ -274,6 +281,9 @@ class Reception:
             outside=self._outside,
             verdicts=verdicts,
             distributions=measures.sizes.record(),
+            unkeyed=sum(len(each) for each in (*self._null_rows, *self._unfit_rows)),
+            repeated=repeated,
+            repeated_rows=repeated_keys.count if repeated_keys is not None else 0,
         )
         return self.received
 
@@ -285,15 +295,19 @@ class Reception:
             if name not in verdicts or "precision" not in verdicts[name].follows
         ]
 
-    def _key_findings(self, candidates: Candidates) -> list[Finding | None]:
-        reading = self._prepared.reading
-        if self._measures.untypable & set(reading.key.delivered):
-            return []  # that no key can be read is said of the column
-        out: list[Finding | None] = []
-        if self._null_rows:
-            out.append(gate_delivery.null_keys(reading.key_name, np.concatenate(self._null_rows)))
-            out.append(gate_delivery.unfit_keys(reading.key_name, np.concatenate(self._unfit_rows)))
-        return [*out, self._keys.repeated_keys(reading.key_name, self._probe.repeated(candidates.hash))]
+    @property
+    def _keyed(self) -> bool:
+        """Whether keys can be read at all; where not, a finding says so of the column."""
+        return not self._measures.untypable & set(self._prepared.reading.key.delivered)
+
+    def _key_findings(self) -> list[Finding | None]:
+        name = self._prepared.reading.key_name
+        if not self._null_rows or not self._keyed:
+            return []
+        return [
+            gate_delivery.null_keys(name, np.concatenate(self._null_rows)),
+            gate_delivery.unfit_keys(name, np.concatenate(self._unfit_rows)),
+        ]
 
     def _refuse(self, strays: Strays, candidates: Candidates, skipped: int) -> None:
         """Find the stray rows among the candidates that wait, and note that they are refused."""

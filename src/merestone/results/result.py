@@ -106,7 +106,8 @@ class DiffResult:
     """The end of `diff` and `changes`.
 
     `keys` holds the keys of each class and label, as text, where they were asked for. `notes` are the terms of the comparison, in words.
-    `refused`: the two cannot be compared, the findings say why.
+    `refused`: the two cannot be compared, the findings say why. `not_compared`: rows of either side that could not be compared, among
+    them those whose partner on the other side could not.
     """
 
     before: str
@@ -120,6 +121,12 @@ class DiffResult:
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     refused: bool = False
+    not_compared: tuple[int, int] = (0, 0)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row of both sides was compared."""
+        return not self.refused and self.not_compared == (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

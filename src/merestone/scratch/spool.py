@@ -1,6 +1,6 @@
 """Candidates at rest in a scratch folder, so that memory is bounded by settings and not by the dataset.
 
-Not here: what a candidate is (`run.line`), the dataset's own files (`files`).
+Not here: what a candidate is (`line.candidates`), the dataset's own files (`publish.files`).
 """
 
 from __future__ import annotations
@@ -18,21 +18,28 @@ from merestone.errors import StoreError
 from merestone.normalise.cast import MACHINERY
 
 ROW = MACHINERY + "row"
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+_PACKED, _PLAIN = pa.ipc.IpcWriteOptions(compression="lz4"), pa.ipc.IpcWriteOptions()
 
 
 class Spool:
     """Record batches of one schema, written once and read in order as often as wanted.
 
+    Args:
+        folder: the scratch folder.
+        name: the name of the file, which no other spool there has.
+        schema: of the batches.
+        packed: whether they are compressed: half the disk for a third more time. What waits a moment only is not.
+
     Raises:
         StoreError: the scratch folder is full or cannot be written.
     """
 
-    def __init__(self, folder: str, name: str, schema: Any) -> None:
+    def __init__(self, folder: str, name: str, schema: Any, *, packed: bool = True) -> None:
         self._path = Path(folder) / f"{name}.arrow"
         self.schema = schema
         self.rows = 0
         self.bytes = 0
+        self._options = _PACKED if packed else _PLAIN
         self._sink: Any = None
         self._writer: Any = None
 
@@ -41,7 +48,7 @@ class Spool:
         try:
             if self._writer is None:
                 self._sink = pa.OSFile(str(self._path), "wb")
-                self._writer = pa.ipc.new_stream(self._sink, self.schema, options=_OPTIONS)
+                self._writer = pa.ipc.new_stream(self._sink, self.schema, options=self._options)
             self._writer.write_batch(batch)
         except OSError as fault:
             raise StoreError(
