@@ -281,7 +281,7 @@ def test_a_missing_crs_is_taken_from_the_other_side_and_said(tmp_path):
     delta, _, result = told(older, newer)
     assert delta == {}
     assert any("states no CRS" in each and "EPSG:28992 is assumed" in each for each in result.notes)
-    with pytest.raises(UsageError, match="no degrees"):
+    with pytest.raises(UsageError, match="not degrees"):
         told(older, older)
 
 

@@ -49,14 +49,16 @@ class Counted:
 def counts(monkeypatch):
     """(opened, readings, rows) of each delivery, by path."""
     opened, readings, rows = Counter(), Counter(), Counter()
-    real = opening.open_source
 
-    def counting(spec):
-        opened[spec.path] += 1
-        return Counted(real(spec), spec, readings, rows)
+    def counting(real):
+        def open_counted(spec):
+            opened[spec.path] += 1
+            return Counted(real(spec), spec, readings, rows)
 
-    for module in ("merestone.line.prepare", "merestone.compare.sides", "merestone.draft.init"):
-        monkeypatch.setattr(f"{module}.open_source", counting)
+        return open_counted
+
+    for name in ("line.prepare.open_source", "compare.sides.open_unjudged", "draft.init.open_source"):
+        monkeypatch.setattr(f"merestone.{name}", counting(getattr(opening, name.rpartition(".")[2])))
     return opened, readings, rows
 
 
