@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.contract.contract import Dimensions, FieldType, GeometryType
+from merestone.contract.field_type import MAX_DECIMAL
+from merestone.errors import UsageError
 from merestone.gate.delivery import JUDGED_ORDINATES, equal_groups, measured_precision, text_hash
 from merestone.geometry import kernel
 from merestone.normalise.values import delivered_kind
@@ -45,6 +47,7 @@ _CONTRACT_KINDS = frozenset(
         "struct",
     }
 )
+_AS_TEXT = {"json": "nested values, kept as JSON text", "null": "no row holds a value, so that its type is a guess"}
 _ID_NAMES = frozenset({"id", "key", "code", "gid", "uid", "uuid", "ident", "identifier", "iso", "nr", "no", "ref", "localid", "lokalid"})
 _ID_ENDINGS = ("_id", "id", "_key", "code", "_nr", "_no", "nummer", "number", "kood", "_mid", "_uuid", "_ref", "fid")
 _UUID = r"^\{?[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\}?$"
@@ -220,10 +223,14 @@ class _Column:
         self.name = self.source.name
         found = delivered_kind(self.source.type, json_text=is_json_text(self.source), utc=self.name in self.delivery.utc_columns)
         self.kind = found
-        if found.kind not in _CONTRACT_KINDS or (found.kind in {"list", "struct"} and not _simple(found)):
-            self.kind = FieldType("string")
-            words = {"json": "nested values, kept as JSON text", "null": "no row holds a value, so that its type is a guess"}
-            self.note = words.get(found.kind, f"{found} has no type of its own in a contract")
+        if found.kind in _AS_TEXT:
+            self.kind, self.note = FieldType("string"), _AS_TEXT[found.kind]
+        elif not _promisable(found):
+            raise UsageError(
+                f"column {self.name} of {self.delivery.path} has the type {self.source.type}, which no contract can promise",
+                field=self.name,
+                hint=f"leave the column out of the export, or convert it there: to text, to a number, or to a decimal of at most {MAX_DECIMAL} digits",
+            )
         if self.kind.kind not in {"string", "integer", "number"} or self.note:
             self.hashes, self.codes = None, None
 
@@ -274,8 +281,11 @@ class _Column:
         )
 
 
-def _simple(kind: FieldType) -> bool:
-    return all(member.kind in _CONTRACT_KINDS - {"list", "struct"} for _, member in kind.members)
+def _promisable(kind: FieldType, *, within: bool = False) -> bool:
+    """Whether a contract has this type; a list or a struct holds simple values."""
+    if kind.kind in {"list", "struct"}:
+        return not within and all(_promisable(member, within=True) for _, member in kind.members)
+    return kind.kind in _CONTRACT_KINDS and (kind.precision or 0) <= MAX_DECIMAL
 
 
 def _id_like(name: str) -> bool:

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from merestone.source.columns import plain_type
+
 _KINDS = {
     "point": (shapely.GeometryType.POINT, 0),
     "linestring": (shapely.GeometryType.LINESTRING, 1),
@@ -20,6 +22,12 @@ _KINDS = {
     "multipolygon": (shapely.GeometryType.MULTIPOLYGON, 3),
 }
 ENCODINGS = frozenset(_KINDS)
+
+
+def is_wkb(kind: Any) -> bool:
+    """Whether a column of this Arrow type may hold WKB."""
+    kind = plain_type(kind)
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
 def can_read(encoding: str, kind: Any) -> bool:

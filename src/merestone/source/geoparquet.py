@@ -1,22 +1,21 @@
 """GeoParquet 0.1 to 1.1, Parquet with native GEOMETRY columns, and plain Parquet as a table without geometry.
 
-Not here: what a CRS is (`normalise.crs`), GDAL's formats (`vector`).
-Clauses: GeoParquet 1.1.0, "File metadata" and "Column metadata": a missing `crs` is OGC:CRS84, an explicit null is no CRS; coordinates
-are x, y whatever the axis order of the CRS; the geometry is the column that `geo` names, whatever other columns are called.
+Not here: what the file says of its geometry (`geo_metadata`), GDAL's formats (`vector`).
+The geometry is the column that the metadata names, whatever other columns are called.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from merestone.errors import SourceError
 from merestone.results.finding import Finding
-from merestone.source import geoarrow
+from merestone.source import geo_metadata, geoarrow
 from merestone.source.columns import checked_text, nfc_names, plain, plain_type
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.located import Located
@@ -26,6 +25,7 @@ _FAULTS = (pa.ArrowException, OSError)
 # Read, not mapped: a mapped file stays in the resident set until its end, and one that another program rewrites would end the process (SIGBUS).
 # Through a buffer, so that a file of one huge row group is not taken in whole columns; not buffered ahead, which takes whole files.
 _BUFFER = 1 << 20
+_DECIMAL128 = 38  # digits of Arrow's decimal128
 
 
 class GeoParquetSource:
@@ -39,9 +39,12 @@ class GeoParquetSource:
             raise SourceError(f"{spec.path} is Parquet and has no layers", field="source.layer", hint="leave the layer out")
         with self._open() as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
-            geo = _geo(schema, spec.path) or _native(file)
+            geo = geo_metadata.stated(file, spec.path)
+            uuids = {leaf.path for leaf in map(file.schema.column, range(len(file.schema))) if leaf.logical_type.type == "UUID"}
+        if geo is None and spec.geometry is not None and _is_bytes(schema, spec.geometry):
+            geo = {"columns": {spec.geometry: {"crs": None, "crs_note": "plain Parquet"}}, "primary_column": spec.geometry}
         columns: dict[str, Any] = geo.get("columns", {}) if geo else {}
-        machinery = _covering_columns(columns)
+        machinery = geo_metadata.covering_columns(columns) | geo_metadata.index_columns(schema)
         self._kept = [at for at, name in enumerate(schema.names) if name not in machinery]
         fields = [schema.field(at) for at in self._kept]
         names = nfc_names([field.name for field in fields], spec.path)
@@ -52,11 +55,20 @@ class GeoParquetSource:
             column = columns.get(field.name)
             self._encodings.append(None if column is None else _encoding(column, field, spec.path))
             if column is not None:
-                geometries[name] = _geometry(name, column)
+                geometries[name] = geo_metadata.geometry_column(name, column)
         missing = sorted(set(columns) - set(schema.names))
         if missing:
             raise SourceError(f"{spec.path}: the geo metadata names {missing[0]!r}, which is no column", hint="export it again")
         primary = self._primary(geo, geometries, names)
+        if geo is None:
+            plain_file = geo_metadata.no_geo(spec.path, schema)
+            findings += [plain_file] if plain_file is not None else []
+        self._types = {
+            name: geo_metadata.TypesSeen(name, columns[field.name])
+            for name, field, encoding in zip(names, fields, self._encodings, strict=True)
+            if encoding == "WKB"
+        }
+        self._readings = [_reading(field, field.name in uuids) for field in fields]
         if primary is not None:
             primary, findings = with_assertion(geometries[primary.name], spec.crs)
         self._delivery = Delivery(
@@ -65,8 +77,8 @@ class GeoParquetSource:
             layer=None,
             schema=pa.schema(
                 [
-                    pa.field(name, pa.binary() if encoding else plain_type(field.type))
-                    for name, field, encoding in zip(names, fields, self._encodings, strict=True)
+                    pa.field(name, pa.binary() if encoding else reading)
+                    for name, reading, encoding in zip(names, self._readings, self._encodings, strict=True)
                 ]
             ),
             geometry=primary,
@@ -100,8 +112,8 @@ class GeoParquetSource:
                 row += batch.num_rows
 
     def late_findings(self) -> tuple[Finding, ...]:
-        """None: everything is known from the footer."""
-        return ()
+        """Types of geometry that the column holds and the metadata does not list."""
+        return tuple(each for each in (types.finding() for types in self._types.values()) if each is not None)
 
     def _open(self) -> Any:
         try:
@@ -119,8 +131,11 @@ class GeoParquetSource:
             column = plain(batch.column(at))
             if encoding == "WKB":
                 column = column.cast(pa.binary())
+                self._types[field.name].add(column)
             elif encoding is not None:
                 column = geoarrow.to_wkb(encoding, column)
+            elif field.type != column.type:
+                column = _uuid_text(column) if pa.types.is_fixed_size_binary(column.type) else column.cast(field.type)
             else:
                 column = checked_text(column, path=self._spec.path, name=field.name, first_row=first_row)
             out.append(column)
@@ -153,53 +168,32 @@ class GeoParquetSource:
         return geometries[label]
 
 
-def _geo(schema: Any, path: str) -> dict[str, Any] | None:
-    raw = (schema.metadata or {}).get(b"geo")
-    if raw is None:
-        return None
-    try:
-        geo = json.loads(raw)
-    except ValueError as fault:
-        raise SourceError(f"{path}: the geo metadata is no JSON: {fault}", field=path, hint="export it again") from None
-    if not isinstance(geo, dict) or not isinstance(geo.get("columns"), dict):
-        raise SourceError(f"{path}: the geo metadata has no columns", field=path, hint="export it again")
-    return geo
+def _is_bytes(schema: Any, name: str) -> bool:
+    return name in schema.names and geoarrow.is_wkb(schema.field(name).type)
 
 
-def _native(file: Any) -> dict[str, Any] | None:
-    """What Parquet's own GEOMETRY and GEOGRAPHY types say, in the words of `geo`: without a `crs` they are OGC:CRS84."""
-    leaves = {file.schema.column(at).path: file.schema.column(at) for at in range(len(file.schema.names))}
-    columns: dict[str, Any] = {}
-    for field in file.schema_arrow:
-        leaf = leaves.get(field.name)
-        kind = json.loads(leaf.logical_type.to_json()).get("Type") if leaf is not None else None
-        if kind not in {"Geometry", "Geography"}:
-            continue
-        described = json.loads((field.metadata or {}).get(b"ARROW:extension:metadata") or b"{}")
-        crs = described.get("crs", "OGC:CRS84")
-        crs = "EPSG:" + crs.removeprefix("srid:") if isinstance(crs, str) and crs.startswith("srid:") else crs
-        columns[field.name] = {"encoding": "WKB", "crs": crs, "edges": "planar" if kind == "Geometry" else "spherical"}
-    if not columns:
-        return None
-    return {"columns": columns, "primary_column": next(iter(columns)) if len(columns) == 1 else None}
+def _reading(field: Any, is_uuid: bool) -> Any:
+    """The Arrow type in which a column is delivered: rare types that lose nothing in a common one are read as that."""
+    kind = plain_type(field.type)
+    if is_uuid and pa.types.is_fixed_size_binary(kind):
+        return pa.string()
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_decimal256(kind) and kind.precision <= _DECIMAL128:
+        return pa.decimal128(kind.precision, kind.scale)
+    return kind
 
 
-def _covering_columns(columns: dict[str, Any]) -> set[str]:
-    """Top-level columns that only cover a geometry column: {"covering": {"bbox": {"xmin": ["bbox", "xmin"], ...}}}."""
-    return {
-        path[0]
-        for column in columns.values()
-        for paths in (column.get("covering") or {}).values()
-        for path in paths.values()
-        if isinstance(path, list) and path and isinstance(path[0], str)
-    }
+def _uuid_text(column: Any) -> Any:
+    """UUIDs as text in the form of RFC 9562, 8-4-4-4-12 digits."""
+    digits = pc.ascii_lower(pa.array([None if each is None else each.hex() for each in column.to_pylist()], pa.string()))
+    return pc.replace_substring_regex(digits, "^(.{8})(.{4})(.{4})(.{4})(.{12})$", r"\1-\2-\3-\4-\5")
 
 
 def _encoding(column: dict[str, Any], field: Any, path: str) -> str:
     encoding = str(column.get("encoding", "WKB"))
     kind = plain_type(field.type)
-    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
-    if encoding.upper() == "WKB" and is_bytes:
+    if encoding.upper() == "WKB" and geoarrow.is_wkb(kind):
         return "WKB"
     if geoarrow.can_read(encoding, kind):
         return encoding
@@ -208,19 +202,6 @@ def _encoding(column: dict[str, Any], field: Any, path: str) -> str:
         field=field.name,
         hint="export it with WKB",
     )
-
-
-def _geometry(name: str, column: dict[str, Any]) -> GeometryColumn:
-    edges, epoch = str(column.get("edges", "planar")), column.get("epoch")
-    crs: str | None = "OGC:CRS84"
-    note = "GeoParquet default"
-    if "crs" in column:
-        given = column["crs"]
-        # version 0.1 to 0.3 wrote WKT, later ones PROJJSON
-        crs, note = (given if given is None or isinstance(given, str) else json.dumps(given, ensure_ascii=False)), "geo metadata"
-    if crs is None:
-        note = "crs null in the geo metadata"
-    return GeometryColumn(name, crs, note, edges=edges, epoch=None if epoch is None else float(epoch))
 
 
 def _first_line(fault: BaseException) -> str:

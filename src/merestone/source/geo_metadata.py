@@ -1,0 +1,224 @@
+"""What a Parquet file says of its geometry columns: in `geo` metadata, in Parquet's own GEOMETRY and GEOGRAPHY types, or in Arrow's field metadata.
+
+Not here: reading rows (`geoparquet`), what a CRS is (`normalise.crs`).
+Clauses: GeoParquet 1.1.0, "File metadata" and "Column metadata": a missing `crs` is OGC:CRS84, an explicit null is no CRS; coordinates
+are x, y whatever the axis order of the CRS. Apache Parquet, "LogicalTypes", GEOMETRY(C): without C it is OGC:CRS84; C is an authority and
+a code, `srid:` and a number, `projjson:` and the name of a text in the file's key-value metadata, or PROJJSON itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyproj import CRS
+from pyproj.exceptions import CRSError
+
+from merestone.errors import SourceError
+from merestone.results.finding import Finding
+from merestone.source.port import GeometryColumn
+
+_DEFAULT = "OGC:CRS84"
+_WKB_EXTENSIONS = {b"geoarrow.wkb", b"ogc.wkb"}
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+_TYPES = ("Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
+_DIMENSIONS = ("", " Z", " M", " ZM")
+
+
+def stated(file: Any, path: str) -> dict[str, Any] | None:
+    """What a file says of its geometry columns, in the words of `geo`: {"columns": {name: {...}}, "primary_column": name or None}.
+
+    Args:
+        file: an open pyarrow.parquet.ParquetFile.
+        path: for messages.
+
+    Returns:
+        None for a file that knows of no geometry. A `crs` that cannot be resolved is None, with `crs_note` beside it.
+
+    Raises:
+        SourceError: the `geo` metadata is no JSON, or has no columns.
+    """
+    return _geo(file.schema_arrow, path) or _native(file) or _arrow(file.schema_arrow)
+
+
+def index_columns(schema: Any) -> set[str]:
+    """The columns in which pandas keeps a nameless index, as the file's `pandas` metadata names them: no column of the table."""
+    try:
+        described = json.loads((schema.metadata or {}).get(b"pandas") or b"{}")
+    except ValueError:  # not written by pandas, and nothing that matters is in it
+        return set()
+    named = described.get("index_columns", []) if isinstance(described, dict) else []
+    return {each for each in named if isinstance(each, str) and _PANDAS_INDEX.fullmatch(each)}
+
+
+def covering_columns(columns: dict[str, Any]) -> set[str]:
+    """Top-level columns that only cover a geometry column: {"covering": {"bbox": {"xmin": ["bbox", "xmin"], ...}}}."""
+    return {
+        path[0]
+        for column in columns.values()
+        for paths in (column.get("covering") or {}).values()
+        for path in paths.values()
+        if isinstance(path, list) and path and isinstance(path[0], str)
+    }
+
+
+def geometry_column(name: str, column: dict[str, Any]) -> GeometryColumn:
+    """The description of a column from its entry; `name` is its delivered name."""
+    edges, epoch = str(column.get("edges", "planar")), column.get("epoch")
+    epoch = float(epoch) if isinstance(epoch, int | float) else None
+    if "crs" not in column:
+        return GeometryColumn(name, _DEFAULT, "GeoParquet default", edges=edges, epoch=epoch)
+    given, note = column["crs"], column.get("crs_note", "geo metadata")
+    if given is None:
+        return GeometryColumn(name, None, column.get("crs_note", "crs null in the geo metadata"), edges=edges, epoch=epoch)
+    # version 0.1 to 0.3 wrote WKT, later ones PROJJSON
+    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    if not isinstance(given, str | dict):
+        return GeometryColumn(name, None, f"crs {text} in the geo metadata is no PROJJSON", edges=edges, epoch=epoch)
+    if _crs(text) is None:
+        return GeometryColumn(name, None, f"crs {text[:60]} in the geo metadata is none that PROJ knows", edges=edges, epoch=epoch)
+    return GeometryColumn(name, text, note, edges=edges, epoch=epoch)
+
+
+class TypesSeen:
+    """The types of geometry that a column of WKB holds, against those that its metadata lists."""
+
+    def __init__(self, name: str, column: dict[str, Any]) -> None:
+        listed = column.get("geometry_types")
+        self.name = name
+        self._listed = {str(each) for each in listed} if isinstance(listed, list) else set()
+        self._seen: set[int] = set()
+
+    def add(self, wkb: Any) -> None:
+        """Take in a pyarrow binary array."""
+        if self._listed:
+            self._seen |= set(np.unique(_type_codes(wkb)).tolist())
+
+    def finding(self) -> Finding | None:
+        """A warning where the data hold a type that the metadata does not list: the data decide."""
+        held = {f"{_TYPES[code % 1000 - 1]}{_DIMENSIONS[code // 1000]}" for code in self._seen if 1 <= code % 1000 <= len(_TYPES)}
+        if held <= self._listed:
+            return None
+        return Finding(
+            "geometry",
+            self.name,
+            "geo_metadata",
+            "warning",
+            f"geometry_types {', '.join(sorted(self._listed))}, as the geo metadata says",
+            f"the column holds {', '.join(sorted(held))}; the data decide",
+            1,
+            remedy="write geometry_types that the column has, or an empty list",
+        )
+
+
+def _type_codes(wkb: Any) -> npt.NDArray[np.int64]:
+    """The ISO type code of each valid geometry; EWKB's flags are counted as ISO's thousands."""
+    held = wkb.drop_null()
+    offsets = np.frombuffer(held.buffers()[1], np.int32)[held.offset : held.offset + len(held) + 1] if len(held) else np.zeros(1, np.int32)
+    starts = offsets[:-1][np.diff(offsets) >= 5]
+    if not len(starts):
+        return np.zeros(0, np.int64)
+    data = np.frombuffer(held.buffers()[2], np.uint8)
+    words = data[starts[:, None] + np.arange(1, 5)]
+    little = data[starts] == 1
+    words = np.where(little[:, None], words[:, ::-1], words).astype(np.int64)
+    codes = words[:, 0] << 24 | words[:, 1] << 16 | words[:, 2] << 8 | words[:, 3]
+    flags = (codes >> 31 & 1) + 2 * (codes >> 30 & 1)
+    found: npt.NDArray[np.int64] = (codes & 0x0FFFFFFF) + 1000 * flags
+    return found
+
+
+def _geo(schema: Any, path: str) -> dict[str, Any] | None:
+    raw = (schema.metadata or {}).get(b"geo")
+    if raw is None:
+        return None
+    try:
+        geo = json.loads(raw)
+    except ValueError as fault:
+        raise SourceError(f"{path}: the geo metadata is no JSON: {fault}", field=path, hint="export it again") from None
+    columns = geo.get("columns") if isinstance(geo, dict) else None
+    if not isinstance(columns, dict) or not all(isinstance(each, dict) for each in columns.values()):
+        raise SourceError(f"{path}: the geo metadata has no columns", field=path, hint="export it again")
+    found: dict[str, Any] = geo
+    return found
+
+
+def _native(file: Any) -> dict[str, Any] | None:
+    """What Parquet's own types say. The type alone counts: what Arrow's schema in the footer repeats of it may be missing."""
+    leaves = {file.schema.column(at).path: file.schema.column(at) for at in range(len(file.schema.names))}
+    columns: dict[str, Any] = {}
+    for field in file.schema_arrow:
+        leaf = leaves.get(field.name)
+        kind = json.loads(leaf.logical_type.to_json()) if leaf is not None else {}
+        if kind.get("Type") in {"Geometry", "Geography"}:
+            edges = "planar" if kind["Type"] == "Geometry" else "spherical"
+            columns[field.name] = {"encoding": "WKB", **_resolved(kind.get("crs"), file.metadata.metadata or {}), "edges": edges}
+    return _unnamed(columns)
+
+
+def _resolved(text: str | None, texts: dict[bytes, bytes]) -> dict[str, Any]:
+    """The `crs` of a logical type, and how it was found."""
+    if not text:
+        return {"crs": _DEFAULT, "crs_note": "Parquet default"}
+    wanted: str | None = text
+    if text.startswith("srid:"):
+        wanted = "EPSG:" + text.removeprefix("srid:")
+    elif text.startswith("projjson:"):
+        wanted = texts.get(text.removeprefix("projjson:").encode(), b"").decode("utf-8", "replace")
+    if not wanted or _crs(wanted) is None:
+        return {"crs": None, "crs_note": f"the type of the column says {text[:60]!r}, which cannot be resolved"}
+    return {"crs": wanted, "crs_note": "type of the column"}
+
+
+def _arrow(schema: Any) -> dict[str, Any] | None:
+    """What Arrow's field metadata says, which GeoArrow writers leave in files without `geo`."""
+    columns: dict[str, Any] = {}
+    for field in schema:
+        metadata = field.metadata or {}
+        if metadata.get(b"ARROW:extension:name") in _WKB_EXTENSIONS:
+            try:
+                described = json.loads(metadata.get(b"ARROW:extension:metadata") or b"{}")
+            except ValueError:  # what cannot be read states no CRS, and that is told as such
+                described = {}
+            crs = described.get("crs")
+            columns[field.name] = {
+                "encoding": "WKB",
+                "crs": crs,
+                "crs_note": "GeoArrow metadata" if crs else "no crs in the GeoArrow metadata",
+            }
+    return _unnamed(columns)
+
+
+def _unnamed(columns: dict[str, Any]) -> dict[str, Any] | None:
+    """Columns none of which is named the primary one."""
+    if not columns:
+        return None
+    return {"columns": columns, "primary_column": next(iter(columns)) if len(columns) == 1 else None}
+
+
+def _crs(text: str) -> CRS | None:
+    try:
+        return CRS.from_user_input(text)
+    except CRSError:
+        return None
+
+
+def no_geo(path: str, schema: Any) -> Finding | None:
+    """The warning for a file that knows of no geometry and has columns of bytes that may be one."""
+    bytes_columns = [field.name for field in schema if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)]
+    if not bytes_columns:
+        return None
+    return Finding(
+        "geometry",
+        "",
+        "geo_metadata",
+        "warning",
+        "GeoParquet, or a geometry column that the publication names",
+        f"{path.rpartition('/')[2]} is plain Parquet: no geo metadata says which column is a geometry ({', '.join(bytes_columns)} hold bytes)",
+        1,
+        remedy=f"deliver GeoParquet, or assert both: source: {{geometry: {bytes_columns[0]}, crs: EPSG:CODE}}",
+    )
