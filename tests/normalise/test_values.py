@@ -34,11 +34,11 @@ def run(array, kind, *, json_text=False, utc=False):
         (pa.int32(), TEXT, "integer where string is agreed"),
         (pa.string(), INTEGER, "string where integer is agreed"),
         (pa.bool_(), INTEGER, "boolean where integer is agreed"),
-        (pa.int64(), FieldType("boolean"), "integer where boolean is agreed"),
+        (pa.string(), FieldType("boolean"), "string where boolean is agreed"),
         (pa.float64(), TEXT, "number where string is agreed"),
         (pa.timestamp("us"), INSTANT, "no time zone"),
         (pa.timestamp("us", "UTC"), LOCAL, "timestamp where timestamp_local is agreed"),
-        (pa.timestamp("us"), DAY, "timestamp_local where date is agreed"),
+        (pa.timestamp("us", "Europe/Berlin"), DAY, "timestamp in the zone Europe/Berlin where date is agreed"),
         (pa.list_(pa.int64()), FieldType("list", members=(("item", TEXT),)), "list<integer> where list<string> is agreed"),
         (pa.struct([("z", pa.int64())]), PAIR, "member z"),
         (pa.string(), FieldType("binary"), "string where binary is agreed"),
@@ -175,3 +175,46 @@ def test_text_of_any_layout_is_nfc_text():
 
 def test_float32_widens_and_nan_is_null():
     assert run(pa.array([0.5, float("nan"), None], pa.float32()), NUMBER) == ([0.5, None, None], [False] * 3)
+
+
+FLAG = FieldType("boolean")
+DAYS = [date(1950, 1, 1), date(2024, 2, 29), None]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([1, 0, None, 2, -1], pa.int8()),
+        pa.array([1, 0, None, 2, 2**40], pa.int64()),
+        pa.array([1, 0, None, 2, 2**63], pa.uint64()),
+        pa.array([1.0, -0.0, None, 0.5, math.inf]),
+        pa.array([Decimal("1.00"), Decimal("0.00"), None, Decimal("0.01"), Decimal("2.00")]),
+    ],
+)
+def test_one_and_zero_are_flags_and_nothing_else_is(array):
+    assert run(array, FLAG) == ([True, False, None, None, None], [False, False, False, True, True])
+    assert run(pa.array([True, False, None]), FLAG) == ([True, False, None], [False] * 3)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_midnight_is_a_date_and_a_second_later_is_not(unit, zone):
+    moments = [None if each is None else datetime(each.year, each.month, each.day, tzinfo=UTC) for each in DAYS]
+    array = pa.array(moments, pa.timestamp("us", "UTC")).cast(pa.timestamp(unit, zone))
+    assert run(array, DAY) == (DAYS, [False] * 3)
+    later = pa.array([datetime(2024, 2, 29, 0, 0, 1, tzinfo=UTC), None], pa.timestamp("us", "UTC")).cast(pa.timestamp(unit, zone))
+    assert run(later, DAY) == ([None, None], [True, False])
+
+
+@pytest.mark.parametrize(
+    "text", ["2024-02-29", "2024-02-29T00:00:00", "2024-02-29 00:00", "2024-02-29T00:00:00.000Z", "2024-02-29T00:00:00+00:00"]
+)
+def test_text_of_midnight_is_a_date(text):
+    assert run(pa.array([text, None]), DAY) == ([date(2024, 2, 29), None], [False, False])
+
+
+@pytest.mark.parametrize(
+    "text", ["2024-02-29T00:00:01", "2024-02-29T00:00:00.001Z", "2024-02-29T00:00:00+02:00", "2024-02-30T00:00:00", "2024-02-29T"]
+)
+def test_text_of_another_time_is_no_date(text):
+    assert run(pa.array([text, "2024-01-01"]), DAY) == ([None, date(2024, 1, 1)], [True, False])

@@ -30,6 +30,8 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _ZONED = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}(:?\d{2})?)$"
 _ZONELESS = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?$"
 _DAY = r"^\d{4}-\d{2}-\d{2}$"
+_MIDNIGHT = r"^(\d{4}-\d{2}-\d{2})[T ]00:00(:00(\.0+)?)?(Z|[+-]00:?00)?$"  # a date, in formats that have times alone
+_UTC = frozenset({None, "UTC", "Etc/UTC", "Z", "+00:00"})
 _CLOCK = r"^\d{2}:\d{2}(:\d{2}(\.\d+)?)?$"
 
 
@@ -79,6 +81,8 @@ def never(given: Any, kind: FieldType, *, json_text: bool, utc: bool) -> str | N
         return None
     if agreed == "timestamp" and there == "timestamp_local":
         return "no time zone: timestamp_local where timestamp (an instant) is agreed"
+    if agreed == "date" and there == "timestamp" and given.tz not in _UTC:
+        return f"{found} in the zone {given.tz} where date is agreed"
     if agreed == "list" and there == "list":
         inner = never(given.value_type, kind.members[0][1], json_text=False, utc=utc)
         return None if inner is None else f"{found} where {kind} is agreed"
@@ -88,8 +92,8 @@ def never(given: Any, kind: FieldType, *, json_text: bool, utc: bool) -> str | N
         "string": {"string"},
         "integer": {"integer", "number", "decimal"},
         "number": {"integer", "number", "decimal"},
-        "boolean": {"boolean"},
-        "date": {"date", "string"},
+        "boolean": {"boolean", "integer", "number", "decimal"},
+        "date": {"date", "string", "timestamp", "timestamp_local"},
         "time": {"time", "string"},
         "timestamp": {"timestamp", "string"},
         "timestamp_local": {"timestamp_local", "string"},
@@ -137,7 +141,7 @@ def cast(array: Any, kind: FieldType, *, json_text: bool, utc: bool) -> Cast:
     if kind.kind == "string":
         return _text(array), none
     if kind.kind == "boolean":
-        return array, none
+        return _boolean(array)
     if kind.kind in {"binary", "geometry"}:
         return array.cast(pa.binary()), none
     if kind.kind == "integer":
@@ -177,6 +181,21 @@ def _text(array: Any) -> Any:
     if pc.all(pc.string_is_ascii(array)).as_py() is not False:
         return array
     return pc.utf8_normalize(array, form="NFC")
+
+
+def _boolean(array: Any) -> Cast:
+    """Flags, also as 1 and 0: what formats without booleans hold in their place."""
+    if pa.types.is_boolean(array.type):
+        return array, np.zeros(len(array), dtype=bool)
+    broken = np.zeros(len(array), dtype=bool)
+    if pa.types.is_decimal(array.type):
+        array, broken = _attempt(array, lambda part: part.cast(pa.int64()))
+    elif pa.types.is_floating(array.type):
+        values, missing = _floats(array)
+        array = pa.array(values, mask=missing)
+    one, zero = (pc.equal(array, pa.scalar(value, array.type)) for value in (1, 0))
+    bad = broken | ~np.asarray(pc.fill_null(pc.or_(one, zero), True))
+    return pc.if_else(bad, pa.scalar(None, pa.bool_()), one), bad
 
 
 def _integer(array: Any) -> Cast:
@@ -248,6 +267,10 @@ def _instant(array: Any, kind: FieldType) -> Cast:
         bad = rest != 0
         return pa.array(whole.astype(np.int32), pa.int32(), mask=missing | bad).view(wanted), bad & ~missing
     per_second = _PER_SECOND[array.type.unit]
+    if kind.kind == "date":  # a timestamp of midnight, which formats without dates hold in their place
+        whole, rest = np.divmod(ticks, 86_400 * per_second)
+        bad = (rest != 0) | (np.abs(whole) >= 2**31)
+        return pa.array(np.where(bad, 0, whole).astype(np.int32), pa.int32(), mask=missing | bad).view(wanted), bad & ~missing
     if per_second > 1_000_000:
         whole, rest = np.divmod(ticks, per_second // 1_000_000)
         bad = rest != 0
@@ -263,6 +286,8 @@ def _from_text(array: Any, kind: FieldType) -> Cast:
     pattern = {"date": _DAY, "time": _CLOCK, "timestamp": _ZONED, "timestamp_local": _ZONELESS}[kind.kind]
     wanted = arrow_type(kind)
     array = array.cast(pa.string())
+    if kind.kind == "date":
+        array = pc.replace_substring_regex(array, _MIDNIGHT, r"\1")
     shaped = pc.match_substring_regex(array, pattern)
     # zeros beyond the microsecond say nothing; other digits there would be lost, and fail below
     text = pc.replace_substring_regex(array, r"(\.\d{6})0+", r"\1")
@@ -343,8 +368,8 @@ def _typed(value: Any, kind: FieldType) -> Any:
         return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=float)
     if kind.kind == "string" and isinstance(value, str):
         return unicodedata.normalize("NFC", value)
-    if kind.kind == "boolean" and isinstance(value, bool):
-        return value
+    if kind.kind == "boolean" and value in (0, 1):
+        return bool(value)
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return _typed_number(value, kind)
     if kind.kind == "list" and isinstance(value, list):
