@@ -33,6 +33,7 @@ def two_nights(estate, folder):
     fields[1]["pattern"] = "[a-z]*"
     made = estate(fields, geometry_type="point", key=["pid"], epsg=28992, precision=3)
     made.by_place(10).agreed().settings["rejects"] = {"max_fraction": 0.5}
+    made.settings["crs"] = {"accept": ["EPSG:4326"]}
     second = rows(p3={"owner": "b"}, p5={"geometry": Point(5.1, 52.1)}, p7=None, p9={"owner": "<&]]>\x07\u202e"}, p99={"rank": 99})
     for name, given in (("first", rows()), ("second", second)):
         assert made.publish(save(given, folder / f"{name}.gpkg")).status == "published"

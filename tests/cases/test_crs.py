@@ -108,7 +108,7 @@ def test_c06_a_compound_crs_with_a_code_of_its_own(estate, epsg, status):
 def test_c09_a_datum_change_without_its_grid(estate, monkeypatch):
     monkeypatch.setenv("PROJ_NETWORK", "OFF")
     product = estate([KEY], epsg=4258, precision=8, geometry_type="point", required_accuracy_m=1.0)
-    product.settings["crs"] = {"missing_grids": "fallback"}
+    product.settings["crs"] = {"missing_grids": "fallback", "accept": ["EPSG:27700"]}
     night = product.publish(CASES / "C09/points.gpkg")
     refused(night, product)
     assert "accuracy unknown (ballpark) where 1.0 m is required" in night.said
@@ -121,6 +121,7 @@ def test_c09_a_datum_change_without_its_grid(estate, monkeypatch):
 def test_another_crs_is_transformed_and_the_change_is_judged_in_the_contract_s(estate, tmp_path):
     """Delivered in UTM, published in degrees; then delivered in degrees as published: nothing changed."""
     product = estate([KEY], geometry_type="point").as_cases_run()
+    product.settings["crs"] = {"accept": ["EPSG:25832"]}
     night = product.publish(
         save(
             [{"pid": "a", "geometry": Point(500000, 6200000)}, {"pid": "b", "geometry": Point(510000, 6200000)}], tmp_path / "1.gpkg", 25832
@@ -147,6 +148,7 @@ def test_another_crs_is_transformed_and_the_change_is_judged_in_the_contract_s(e
 
 def test_a_metre_below_the_grid_in_another_crs_is_noise(estate, tmp_path):
     product = estate([KEY], geometry_type="point", precision=5).as_cases_run()
+    product.settings["crs"] = {"accept": ["EPSG:25832"]}
     product.publish(save([{"pid": "a", "geometry": Point(500000, 6200000)}], tmp_path / "1.gpkg", 25832))
     night = product.publish(save([{"pid": "a", "geometry": Point(500000.02, 6200000)}], tmp_path / "2.gpkg", 25832))
     assert night.result.delta.touched == 0, night.said

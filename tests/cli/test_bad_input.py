@@ -175,6 +175,7 @@ def test_a_key_of_floats(estate, merestone, tmp_path):
 
 def test_a_missing_grid_is_named_with_what_it_is_good_for(estate, merestone, tmp_path):
     wanting = estate(FIELDS, geometry_type="point", epsg=4258)
+    wanting.settings["crs"] = {"accept": ["EPSG:27700"]}
     here = [{**each, "geometry": Point(-2 + each["rank"] / 1000, 52)} for each in rows()]
     wanting.write(save(here, tmp_path / "here.gpkg", epsg=4258))
     file = wanting.folder / "product.yaml"

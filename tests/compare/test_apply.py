@@ -115,7 +115,7 @@ def test_what_is_no_copy_is_told_and_stays(product, tmp_path):
     with pytest.raises(UsageError, match="mine not in the contract"):
         apply(taken, str(extra))
     assert extra.read_bytes() == before
-    with pytest.raises(UsageError, match="the dataset in EPSG:4326"):
+    with pytest.raises(UsageError, match=r"EPSG:28992 .* where EPSG:4326 is agreed"):
         apply(taken, str(save(rows(), tmp_path / "rd.gpkg", epsg=28992)))
     with pytest.raises(UsageError, match="says no format"):
         apply(taken, str(tmp_path / "copy.shp"))

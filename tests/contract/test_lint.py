@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from merestone.contract.contract import Contract
-from merestone.contract.lint import RULES, largest_ordinate, lint, metres_per_unit
+from merestone.contract.lint import RULES, lint
 from merestone.contract.parse import parse
 from merestone.document.yaml_reader import read_yaml
 
@@ -157,15 +157,3 @@ def test_marks_are_counted_with_their_lines(bare):
 def test_errors_come_first(bare):
     tree = bare | {"key": ["x"], "negative": {"feature_order": "key"}}
     assert [each.level for each in lint(parse(tree))] == ["error", "warning"]
-
-
-@pytest.mark.parametrize(
-    ("epsg", "least", "most"), [(4326, 180, 180), (28992, 600_000, 700_000), (3857, 20_000_000, 20_100_000), (2249, 1e6, 6e6)]
-)
-def test_largest_ordinates_are_those_of_the_area_of_use(epsg, least, most):
-    assert least <= largest_ordinate(epsg) <= most
-
-
-@pytest.mark.parametrize(("epsg", "metres"), [(28992, 1), (2249, 0.3048006), (4326, 111_320), (4807, 100_188)])
-def test_metres_of_a_unit(epsg, metres):
-    assert metres_per_unit(epsg) == pytest.approx(metres, rel=1e-5)

@@ -129,7 +129,7 @@ def test_a_missing_crs_can_be_asserted_and_a_stated_one_is_not_overruled(night, 
     with pytest.raises(UsageError, match=r"the file itself says Amersfoort .* EPSG:25832 is asserted") as caught:
         init(stated, crs="EPSG:25832", out=str(tmp_path / "other"))
     assert "leave out --crs" in caught.value.hint
-    with pytest.raises(UsageError, match="is no CRS"):
+    with pytest.raises(UsageError, match="is not a CRS that PROJ knows"):
         init(metres, crs="EPSG:no", out=str(tmp_path / "none"))
 
 

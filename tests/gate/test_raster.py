@@ -47,7 +47,13 @@ def test_what_was_agreed_has_no_findings():
     ("raster", "surface", "field", "rule", "observed"),
     [
         (replace(GOOD, crs=None), "crs", "crs", "crs_missing", "CRS missing (none stated)"),
-        (replace(GOOD, crs=CRS.from_epsg(25832).to_wkt()), "crs", "crs", "crs_mismatch", "EPSG:25832"),
+        (
+            replace(GOOD, crs=CRS.from_epsg(25832).to_wkt()),
+            "crs",
+            "crs",
+            "crs_mismatch",
+            "EPSG:25832 (ETRS89 / UTM zone 32N) where EPSG:28992 is agreed",
+        ),
         (
             replace(GOOD, transform=(10.0, 0.0, 155_000.0, 0.0, -5.0, 463_000.0), width=50),
             "geometry",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merestone.gate.whereabouts import Census, Ground, Reference, census, decide, faults
-from merestone.normalise.crs import area_of_use, box_in, degrees_of_use
+from merestone.reference.area import area_of_use, box_in, degrees_of_use
 
 WORLD = Reference("the range of degrees", (-180.0, -90.0, 180.0, 90.0))
 

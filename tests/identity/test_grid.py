@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from merestone.identity.grid import METRES_PER_DEGREE, decimals_of_grid, range_limit, source_grid
+from merestone.identity.grid import decimals_of_grid, range_limit, source_grid
+from merestone.reference.ground import METRES_PER_DEGREE
 
 
 def test_range_rule():

@@ -16,7 +16,7 @@ from merestone.errors import MissingError, UsageError
 from merestone.geometry import kernel
 from merestone.identity import digest as digests
 from merestone.identity.digest import digest_batch, layout_of_contract
-from merestone.line import prepare
+from merestone.line import prepare, process_batch
 from merestone.storage.open import open_store
 
 PID = {"name": "pid", "type": "string", "nullable": False}
@@ -43,6 +43,7 @@ def product(estate):
     made = estate([PID, NAME, FLAG], epsg=25832, precision=3, geometry_type="linestring")
     made.settings["guard"] = {"max_changed_fraction": 0.0}  # nothing here may look like a change unless it says so
     made.settings["rejects"] = {"max_fraction": 1}
+    made.settings["crs"] = {"accept": ["EPSG:25831", "EPSG:25833"]}
     return made
 
 
@@ -271,6 +272,7 @@ def test_another_crs_of_delivery_is_no_change(product, tmp_path):
     to = Transformer.from_crs(25832, 25833, always_xy=True)
     other = [LineString([to.transform(*at) for at in each.coords]) for each in shapes]
     night = product.publish(deliver(tmp_path / "2.parquet", other, epsg=25833))
+    assert night.status != "refused", night.said
     assert night.result.delta.touched == night.result.delta.reprocessed == 0, night.said
     assert product.bytes_of() == files
     assert product.publish(tmp_path / "1.parquet").status == "unchanged"
@@ -301,7 +303,7 @@ def test_another_operation_reprocesses_what_the_producer_left_alone(product, tmp
     to = Transformer.from_crs(25832, 25833, always_xy=True)
     shapes = [LineString([to.transform(*at) for at in line(k).coords]) for k in range(4)]
     product.publish(deliver(tmp_path / "1.parquet", shapes, epsg=25833))
-    real = prepare.crs_stage.apply_operation
+    real = process_batch.apply_operation
 
     def shifted(wkb, operation):
         from shapely import to_wkb, transform  # noqa: PLC0415
@@ -313,7 +315,7 @@ def test_another_operation_reprocesses_what_the_producer_left_alone(product, tmp
         return {**told(operation), "name": "another operation"}
 
     told = prepare.Operation.to_json
-    monkeypatch.setattr(prepare.crs_stage, "apply_operation", shifted)
+    monkeypatch.setattr(process_batch, "apply_operation", shifted)
     monkeypatch.setattr(prepare.Operation, "to_json", renamed)
     product.agreed()
     shapes[3] = LineString([(x + 5, y) for x, y in shapes[3].coords])

@@ -12,9 +12,6 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID, uuid5
 
-from pyproj import Transformer
-from pyproj.exceptions import ProjError
-
 from merestone.dataset.current import current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.version import Dataset
@@ -23,6 +20,7 @@ from merestone.lineage.store import steps
 from merestone.lineage.store.run_manifest import RunManifest, attempts_of
 from merestone.lineage.store.verdict import verdict
 from merestone.lineage.store.writing import ROOT
+from merestone.reference.area import box_in
 from merestone.render.iso19115 import ProcessStep, Record, Source
 from merestone.storage.port import Store
 
@@ -214,15 +212,11 @@ def _extent(manifest: Manifest) -> tuple[float, float, float, float] | None:
     boxes = [each.bbox for each in manifest.files if each.bbox is not None and all(map(math.isfinite, each.bbox))]
     if not boxes:
         return None
-    transformer = Transformer.from_crs(manifest.contract["crs_epsg"], 4326, always_xy=True)
-    try:
-        west, south, east, north = transformer.transform_bounds(
-            min(box[0] for box in boxes), min(box[1] for box in boxes), max(box[2] for box in boxes), max(box[3] for box in boxes)
-        )
-    except ProjError:
+    sides = min(box[0] for box in boxes), min(box[1] for box in boxes), max(box[2] for box in boxes), max(box[3] for box in boxes)
+    found = box_in(sides, f"EPSG:{manifest.contract['crs_epsg']}", "EPSG:4326")
+    if found is None:
         return None
-    if not all(map(math.isfinite, (west, south, east, north))):
-        return None
+    west, south, east, north = found
     return max(west, -180.0), max(south, -90.0), min(east, 180.0), min(north, 90.0)
 
 

@@ -36,8 +36,8 @@ from merestone.inspect import extract
 from merestone.inspect.output import written_whole
 from merestone.line import environment
 from merestone.line.publish import PublishSettings, publish_onto
+from merestone.normalise.agreed_crs import check_crs
 from merestone.normalise.cast import CastPlan, cast_batch, plan_cast
-from merestone.normalise.crs import check_crs, identify
 from merestone.normalise.values import arrow_type, is_text
 from merestone.publication.publication import GuardRule, KeyRule, PartitionRule, Publication
 from merestone.results.finding import Finding
@@ -167,11 +167,8 @@ def _of_file(path: str, step: Step) -> _Rows:
         if (each.rule == "extra" and each.field != member) or (each.rule == "missing" and each.field in step.key)
     ]
     wrong += [each for each in check_crs(step.contract, source.delivery) if each.severity == "error"]
-    column = source.delivery.geometry
-    if not wrong and (column is None or identify(column.crs or "").code != f"EPSG:{step.columns.epsg}"):
-        stated = identify(column.crs or "").code if column is not None else "no geometry"
-        agreed = f"EPSG:{step.columns.epsg}"
-        wrong.append(Finding("crs", "crs", "crs_mismatch", "error", agreed, f"it is in {stated}, the dataset in {agreed}", 1))
+    if not wrong and source.delivery.geometry is None:
+        wrong.append(Finding("geometry", step.columns.geometry, "missing", "error", "a geometry", "it has no geometry", 1))
     if wrong and any(batch.num_rows for batch in source.batches()):  # without rows, text formats have no columns either
         raise UsageError(
             f"{path} is not a copy of {step.name}: {wrong[0].observed}",

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyproj import CRS
 
 from merestone.contract.body import from_body
 from merestone.contract.contract import Contract
@@ -28,6 +27,7 @@ from merestone.dataset.version import Dataset, Version
 from merestone.errors import CorruptError, SourceError, UsageError
 from merestone.identity.digest import Layout, layout_of_contract
 from merestone.inspect.extract import FEED_METADATA, Form
+from merestone.reference.systems import projjson
 from merestone.storage.place import local_path
 
 FORMAT = 1
@@ -188,7 +188,7 @@ def _columns(version: Version) -> Columns:
     kinds = {columns.geometry: columns.epsg} | {
         each.name: each.crs_epsg or columns.epsg for each in contract.schema_fields if each.type.kind == "geometry"
     }
-    described = {name: {"encoding": "WKB", "geometry_types": [], "crs": CRS.from_epsg(epsg).to_json_dict()} for name, epsg in kinds.items()}
+    described = {name: {"encoding": "WKB", "geometry_types": [], "crs": projjson(epsg)} for name, epsg in kinds.items()}
     described[columns.geometry]["edges"] = contract.geometry.edges
     geo = {"version": "1.1.0", "primary_column": columns.geometry, "columns": described}
     return Columns(columns.schema.with_metadata({"geo": json.dumps(geo)}), columns.geometry, columns.epsg)

@@ -24,14 +24,15 @@ from merestone.compare.sides import Adapted, Side, swapped
 from merestone.contract.body import body, from_body
 from merestone.contract.contract import Contract, Dimensions, FieldType, GeometryType
 from merestone.contract.files import read_contract
-from merestone.contract.lint import metres_per_unit
 from merestone.draft.infer import ColumnFacts, GeometryFacts, Inferred
 from merestone.draft.init import epsg_of, infer, precision_of, settle_key
 from merestone.draft.text import ContractFacts, FieldFacts, draft_contract, possible_precision
 from merestone.errors import UsageError
 from merestone.identity.text import nfc_name
-from merestone.normalise.crs import identify
 from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, Publication, RejectsRule
+from merestone.reference.ground import metres_per_unit
+from merestone.reference.identity import identify
+from merestone.reference.systems import of_code
 from merestone.scratch.read_once import ReadOnce
 from merestone.source.port import Source, SourceSpec
 
@@ -112,7 +113,7 @@ def settle_terms(older: Side, newer: Side, settings: ComparisonSettings, folder:
             key=KeyRule(key) if derived is None else KeyRule.of_manifest(derived, published=side.version is not None),
             columns=mapped if side.version is None else (),
             partition=PartitionRule(),
-            crs=named.crs if named is not None else CrsRule(),
+            crs=replace(named.crs if named is not None else CrsRule(), accept=_delivered(older, newer)),
             extra_columns="warn",
             rejects=RejectsRule(max_fraction=1.0),
         )
@@ -124,6 +125,13 @@ def settle_terms(older: Side, newer: Side, settings: ComparisonSettings, folder:
 def _read_once(side: Side, folder: str, name: str) -> Side:
     """A side whose rows are looked at before they are compared."""
     return replace(side, source=ReadOnce(side.source, folder, name))
+
+
+def _delivered(older: Side, newer: Side) -> tuple[str, ...]:
+    """The CRSs of both sides: whatever they are, they are compared in one."""
+    columns = [side.source.delivery.geometry for side in (older, newer)]
+    stated = [identify(column.crs).code for column in columns if column is not None and column.crs is not None]
+    return tuple(code for code in stated if code is not None)
 
 
 # --- under a contract ------------------------------------------------------------------------------------------------------------------
@@ -372,8 +380,8 @@ def _grid(newer: Side, then: Inferred, now: Inferred, epsg: int, asked: int | No
         notes.append(f"grid: {finer} decimals; {why}")
         return finer
     if theirs.isdigit() and other.ordinates:
-        their_grid = metres_per_unit(int(theirs)) * 10.0 ** -precision_of(int(theirs), other.decimals, other.ordinates)[0]
-        coarsest = math.floor(-math.log10(their_grid / metres_per_unit(epsg)) + 1e-9)
+        their_grid = metres_per_unit(of_code(int(theirs))) * 10.0 ** -precision_of(int(theirs), other.decimals, other.ordinates)[0]
+        coarsest = math.floor(-math.log10(their_grid / metres_per_unit(of_code(epsg))) + 1e-9)
         mine = possible_precision(epsg, max(0, min(mine, coarsest)))
     notes.append(f"grid: {mine} decimals, what both sides hold once in EPSG:{epsg}")
     return mine

@@ -11,14 +11,13 @@ import zoneinfo
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import cache
 from typing import Any
-
-import pyproj
 
 from merestone.contract.contract import FieldType
 from merestone.document.forms import BROKEN, Report, nearest, shorten
 from merestone.document.yaml_reader import Path
+from merestone.reference.identity import epsg_twin
+from merestone.reference.systems import epsg_name, foreign_name
 
 _SCALAR_KINDS = ("string", "integer", "number", "boolean", "date", "time", "timestamp", "timestamp_local", "decimal", "binary")
 _ENUM_KINDS = tuple(kind for kind in _SCALAR_KINDS if kind != "binary")
@@ -59,21 +58,20 @@ def _stamp_names_the_crs(values: dict[str, Any], report: Report) -> None:
         )
 
 
-@cache
-def epsg_name(code: int) -> str | None:
-    """The name of a CRS in PROJ's database, None where it has no such code."""
-    try:
-        return str(pyproj.CRS.from_epsg(code).name)
-    except pyproj.exceptions.CRSError:
-        return None
-
-
 def _crs_is_known(values: dict[str, Any], report: Report) -> None:
     places: list[tuple[Path, Any]] = [(("crs_epsg",), values.get("crs_epsg"))]
     places += [(("schema_fields", place, "crs_epsg"), field.get("crs_epsg")) for place, field in _fields(values)]
     for path, code in places:
-        if code is not None and epsg_name(code) is None:
+        if code is None or epsg_name(code) is not None:
+            continue
+        foreign = foreign_name(code)
+        if foreign is None:
             report.add(path, f"EPSG:{code} is not a CRS that PROJ knows", "look the code up at https://epsg.org")
+        else:
+            twin = epsg_twin(foreign)
+            report.add(
+                path, f"EPSG has no code {code}; it is {foreign}", f"use {twin}, the same system" if twin else "use a CRS with an EPSG code"
+            )
 
 
 def _names_are_unique(values: dict[str, Any], report: Report) -> None:

@@ -8,19 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final, Literal
-
-import pyproj
 
 from merestone.contract.body import body
 from merestone.contract.contract import Contract, Field
 from merestone.contract.definition import CONTRACT
 from merestone.document.forms import Form, Group, Keyed, Listed, nearest
 from merestone.document.yaml_reader import Document, Path, path_text
+from merestone.reference.area import largest_ordinate
+from merestone.reference.ground import metres_per_unit
+from merestone.reference.systems import horizontal, of_code
 
 Level = Literal["error", "warning", "confirm"]
-METRES_PER_DEGREE: Final = 111_320.0
 _EXACT: Final = 2**53  # integers up to here are exact in a double
 _KEY_KINDS: Final = ("string", "integer", "date", "time", "timestamp", "timestamp_local", "decimal", "boolean", "binary")
 _TIME_KINDS: Final = ("date", "timestamp", "timestamp_local")
@@ -73,46 +72,12 @@ def lint(contract: Contract, document: Document | None = None) -> tuple[LintMess
     return tuple(sorted(found, key=lambda each: order[each.level]))
 
 
-# --- figures ---------------------------------------------------------------------------------------------------------------------------
-
-
-@cache
-def largest_ordinate(epsg: int) -> float:
-    """The largest absolute ordinate within the CRS's area of use, in CRS units; 0 where PROJ does not know the area."""
-    crs = pyproj.CRS.from_epsg(epsg)
-    if crs.is_geographic and not crs.is_compound:
-        return 180.0 / _degrees_per_unit(crs)
-    area = crs.area_of_use
-    if area is None or crs.geodetic_crs is None:
-        return 0.0
-    west, east = area.west, area.east if area.east >= area.west else area.east + 360.0
-    try:
-        transformer = pyproj.Transformer.from_crs(crs.geodetic_crs.to_2d(), crs.to_2d(), always_xy=True)
-        bounds = transformer.transform_bounds(west, area.south, east, area.north, densify_pts=21)
-    except pyproj.exceptions.ProjError:
-        return 0.0
-    return max((abs(each) for each in bounds if math.isfinite(each)), default=0.0)
-
-
-def _degrees_per_unit(crs: pyproj.CRS) -> float:
-    return float(math.degrees(crs.axis_info[0].unit_conversion_factor)) or 1.0
-
-
-@cache
-def metres_per_unit(epsg: int) -> float:
-    """Metres on the ground for one unit of the CRS; a degree counts as 111,320 m."""
-    crs = pyproj.CRS.from_epsg(epsg)
-    if crs.is_geographic:
-        return METRES_PER_DEGREE * _degrees_per_unit(crs)
-    return float(crs.axis_info[0].unit_conversion_factor)
-
-
 # --- errors ----------------------------------------------------------------------------------------------------------------------------
 
 
 def _horizontal(contract: Contract) -> Iterator[Remark]:
     for path, code, _ in _grids(contract):
-        crs = pyproj.CRS.from_epsg(code)
+        crs = horizontal(of_code(code))
         if not (crs.is_geographic or crs.is_projected):
             yield path, f"EPSG:{code} ({crs.name}) has no horizontal axes", "name a geographic or projected CRS"
 
@@ -127,7 +92,7 @@ def _grids(contract: Contract) -> Iterator[tuple[Path, int, int]]:
 
 def _range(contract: Contract) -> Iterator[Remark]:
     for path, code, precision in _grids(contract):
-        largest = largest_ordinate(code)
+        largest = largest_ordinate(f"EPSG:{code}")
         if largest * 10.0 ** (precision + 3) >= _EXACT:
             most = math.ceil(math.log10(_EXACT / largest)) - 4
             yield (
@@ -183,7 +148,7 @@ def _derived(contract: Contract) -> Iterator[Remark]:
 
 
 def _edges(contract: Contract) -> Iterator[Remark]:
-    if contract.geometry.edges == "spherical" and not pyproj.CRS.from_epsg(contract.crs_epsg).is_geographic:
+    if contract.geometry.edges == "spherical" and not horizontal(of_code(contract.crs_epsg)).is_geographic:
         yield ("geometry", "edges"), f"edges on the sphere have no meaning in EPSG:{contract.crs_epsg}", "write planar"
 
 
@@ -225,7 +190,7 @@ def _nulls(contract: Contract) -> Iterator[Remark]:
 
 def _ground_grid(contract: Contract) -> Iterator[Remark]:
     for path, code, precision in _grids(contract):
-        grid = metres_per_unit(code) / 10.0**precision
+        grid = metres_per_unit(of_code(code)) / 10.0**precision
         stamp = contract.contract_version
         resolution = stamp.resolution_m
         # A little room: res 1 mm at 3 decimals of a metre is meant to fit although 0.001 is not a binary fraction.
@@ -240,7 +205,7 @@ def _ground_grid(contract: Contract) -> Iterator[Remark]:
 
 def _deprecated_crs(contract: Contract) -> Iterator[Remark]:
     for path, code, _ in _grids(contract):
-        crs = pyproj.CRS.from_epsg(code)
+        crs = of_code(code)
         if crs.is_deprecated:
             better = [each.to_authority() for each in crs.get_non_deprecated()]
             names = ", ".join(":".join(each) for each in better if each)
@@ -276,7 +241,7 @@ def _ordinates_without_use(contract: Contract) -> Iterator[Remark]:
 
 
 def _extent(contract: Contract) -> Iterator[Remark]:
-    largest = largest_ordinate(contract.crs_epsg)
+    largest = largest_ordinate(f"EPSG:{contract.crs_epsg}")
     if contract.extent is not None and largest and max(abs(each) for each in contract.extent) > 2 * largest:
         yield (
             ("extent",),

@@ -14,10 +14,8 @@ from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
-import pyproj
 
 from merestone.contract.contract import Contract, FieldType
-from merestone.contract.lint import metres_per_unit
 from merestone.contract.parse import parse
 from merestone.document.yaml_reader import read_yaml
 from merestone.draft.infer import Comparison, Drift, Inference, Inferred, KeyCandidate, code_lists, with_previous
@@ -38,8 +36,10 @@ from merestone.geometry import kernel
 from merestone.inspect.output import check_outputs
 from merestone.line import environment
 from merestone.normalise.cast import cast_batch, misfit_faults, plan_cast
-from merestone.normalise.crs import identify
 from merestone.normalise.snap import snap
+from merestone.reference.ground import metres_per_unit
+from merestone.reference.identity import identify
+from merestone.reference.systems import horizontal, of_code
 from merestone.results.finding import Finding
 from merestone.scratch.read_once import ReadOnce
 from merestone.source.open import open_source
@@ -432,12 +432,12 @@ def _publication_notes(guessed: str | None, allowed: float | None, lost: int, ro
 
 
 def _ground(epsg: int, decimals: int) -> str:
-    size = metres_per_unit(epsg) / 10.0**decimals
+    size = metres_per_unit(of_code(epsg)) / 10.0**decimals
     return f"{size * 100:.2g} cm" if size >= 0.01 else f"{size * 1000:.2g} mm"
 
 
 def _geographic(epsg: int) -> bool:
-    return bool(pyproj.CRS.from_epsg(epsg).is_geographic)
+    return bool(horizontal(of_code(epsg)).is_geographic)
 
 
 def _read_back(text: str) -> Contract:

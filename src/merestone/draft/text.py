@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from merestone.contract.contract import AxisOrder, Dimensions, FieldType, GeometryType
-from merestone.contract.lint import largest_ordinate, metres_per_unit
 from merestone.contract.stamp import Stamp
+from merestone.reference.area import largest_ordinate
+from merestone.reference.ground import metres_per_unit
+from merestone.reference.systems import of_code
 
 OWNER_UNKNOWN: Final = "owner@example.org"
 
@@ -98,7 +100,7 @@ class PublicationFacts:
 
 def possible_precision(epsg: int, wanted: int) -> int:
     """The precision wanted, or the finest that can be computed exactly in this CRS (the range rule of spec/change.md section 2)."""
-    largest = largest_ordinate(epsg)
+    largest = largest_ordinate(f"EPSG:{epsg}")
     while wanted > 0 and largest * 10.0 ** (wanted + 3) >= _EXACT:
         wanted -= 1
     return wanted
@@ -109,7 +111,7 @@ def resolution_for(epsg: int, precision: int) -> str:
 
     A guess: the grid says how finely coordinates are kept, not how well the content is known.
     """
-    grid = metres_per_unit(epsg) / 10.0**precision
+    grid = metres_per_unit(of_code(epsg)) / 10.0**precision
     metres = 10.0 ** (math.ceil(round(math.log10(grid), 6)) + 1)
     if metres < _UNITS[0][1]:
         return f"{metres / _UNITS[0][1]:.9f}".rstrip("0") + _UNITS[0][0]

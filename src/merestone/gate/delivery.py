@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from merestone.contract.contract import Contract, Field
 from merestone.gate.findings import NAMED
 from merestone.geometry.form import Scan
-from merestone.results.finding import SAMPLES, Finding, Sample, Severity
+from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.words import listed
 
 JUDGED_ORDINATES = 1_000
@@ -335,29 +335,23 @@ def empty_delivery(path: str, layer: str | None, previous_features: int) -> Find
     )
 
 
-def other_crs(agreed: str, delivered: str, way: str, severity: Severity) -> Finding:
-    """A sound delivery in another CRS than the agreed one: refused where only the contract holds, else transformed by a recorded step.
+def other_crs(agreed: str, delivered: str, way: str) -> Finding:
+    """A delivery in another CRS than the agreed one, which the publication accepts: it is transformed by a recorded step.
 
     Args:
         agreed: the contract's CRS.
         delivered: the delivery's.
         way: the operation between them, and its accuracy.
-        severity: error where nobody has said that it may be transformed.
     """
-    remedy = (
-        f"have the producer deliver {agreed}; a publication file, checked or published, transforms it"
-        if severity == "error"
-        else f"nothing, if it is meant: it is transformed by {way}; this is said once, and again when the delivered CRS changes"
-    )
     return Finding(
         "crs",
         "crs",
         "crs_mismatch",
-        severity,
+        "warning",
         f"{agreed} is agreed",
-        f"{delivered} is delivered: sound coordinates in another CRS",
+        f"{delivered} is delivered, which the publication accepts",
         1,
-        remedy=remedy,
+        remedy=f"it is transformed by {way}; this warning comes back when the delivered CRS changes",
     )
 
 

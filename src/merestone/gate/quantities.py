@@ -22,6 +22,8 @@ from pyproj import CRS
 from merestone.contract.contract import Contract, Field
 from merestone.geometry import kernel
 from merestone.normalise.derive import AREA, LENGTH
+from merestone.reference.ground import metres_per_unit
+from merestone.reference.systems import horizontal
 from merestone.results.finding import Finding, RowFaults
 
 _BIN = 0.005  # of a decimal logarithm: 1.2 %
@@ -198,8 +200,8 @@ def _measures(wkb: Any, what: str, crs: CRS) -> npt.NDArray[np.float64]:
     """Square metres or metres of each shape; of shapes in degrees with the radii of the ellipsoid at their middle latitude."""
     area, length = kernel.measures(wkb)
     plane = area if what == "area" else length
-    if not crs.is_geographic:
-        return np.asarray(plane * crs.axis_info[0].unit_conversion_factor ** (2 if what == "area" else 1))
+    if not horizontal(crs).is_geographic:
+        return np.asarray(plane * metres_per_unit(crs) ** (2 if what == "area" else 1))
     if what != "area" or crs.ellipsoid is None:
         return np.full(len(wkb), np.nan)  # a length in degrees depends on its direction
     boxes = kernel.scan(wkb).bounds

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from merestone.contract.contract import Contract
-from merestone.normalise.crs import check_crs, identify
+from merestone.normalise.agreed_crs import check_crs
 from merestone.results.finding import Finding, Sample, Surface
 from merestone.source.port import Band, Delivery, GeometryColumn, Raster
 
@@ -48,17 +48,7 @@ def as_delivery(raster: Raster, schema: Any, *, asserted: str | None = None) -> 
 
 def reference_system(contract: Contract, delivery: Delivery) -> list[Finding]:
     """`crs_epsg`: the agreed one, since pixels are never transformed on their way."""
-    found = list(check_crs(contract, delivery))
-    if found or delivery.geometry is None or delivery.geometry.crs is None:
-        return found
-    code = identify(delivery.geometry.crs).code
-    if code == f"EPSG:{contract.crs_epsg}":
-        return []
-    return [
-        _fault(
-            "crs", "crs", "crs_mismatch", f"EPSG:{contract.crs_epsg}", str(code), "have the producer deliver the agreed reference system"
-        )
-    ]
+    return list(check_crs(contract, delivery))
 
 
 def resolution(contract: Contract, raster: Raster, size: Sequence[float] | None) -> list[Finding]:

@@ -11,7 +11,6 @@ from math import isfinite
 from merestone.geometry.form import MOST_DECIMALS
 
 MOST_PRECISION = 15
-METRES_PER_DEGREE = 111_320.0
 
 
 def range_limit(max_ordinate: float) -> int:
@@ -29,7 +28,7 @@ def source_grid(contract_precision: int, contract_unit_m: float, source_unit_m: 
     """Decimals of the source digest's grid, in source units, where the source's CRS is not the contract's.
 
     The coarsest power of ten of source units that is not above 1/100 of the contract's grid on the ground, never finer than the range
-    rule allows. Units are given in metres (a degree is `METRES_PER_DEGREE`). With equal CRS the contract's own grid is used instead.
+    rule allows. Units are given in metres (a degree counts as 111,320 m). With equal CRS the contract's own grid is used instead.
     """
     ground = Fraction(10) ** -contract_precision * Fraction(contract_unit_m) / 100
     step = ground / Fraction(source_unit_m)

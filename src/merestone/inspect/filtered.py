@@ -20,10 +20,12 @@ from merestone.dataset.filter import Filter, check, filtered, parse_where
 from merestone.dataset.version import Box, Dataset, Version
 from merestone.errors import UsageError
 from merestone.inspect import show
-from merestone.normalise.crs import apply_operation, choose_operation
+from merestone.normalise.transform import apply_operation
 from merestone.publication.publication import CrsRule
+from merestone.reference.operation import Wanted, choose_operation
 from merestone.results.finding import Finding
 from merestone.results.result import DiffResult
+from merestone.source.grids import GridFolders
 from merestone.source.open import open_unjudged
 from merestone.source.port import SourceSpec
 from merestone.storage.place import local_path
@@ -59,7 +61,7 @@ def _area(path: str, epsg: int) -> Any:
         raise UsageError(f"{path} has no geometry", field="--polygon", hint="name a file with the polygons of the area")
     parts = [batch.column(column.name) for batch in source.batches()]
     wkb = pa.concat_arrays(parts) if parts else pa.array([], pa.binary())
-    operation = choose_operation(column.crs or f"EPSG:{epsg}", epsg, CrsRule())
+    operation = choose_operation(column.crs or f"EPSG:{epsg}", epsg, CrsRule(), GridFolders.of(None), Wanted(epoch=column.epoch))
     if isinstance(operation, Finding):
         raise UsageError(f"{path}: {operation.observed}", field="--polygon", hint=f"give the area in EPSG:{epsg}")
     moved, failed = apply_operation(wkb, operation)

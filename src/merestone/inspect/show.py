@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyproj import CRS
 
-from merestone.contract.lint import metres_per_unit
 from merestone.dataset import feed
 from merestone.dataset.feed import Changes
 from merestone.dataset.manifest import DataFile
 from merestone.dataset.version import Dataset, Version
 from merestone.identity import key as keys
+from merestone.reference.ground import metres_per_unit, unit_name
+from merestone.reference.systems import horizontal, of_code
 from merestone.render.map import FEATURES, ChangeMap, MapFeature
 from merestone.results.result import CLASSES, Changed, Counts, DiffResult, most_changed
 
@@ -64,7 +64,7 @@ def difference(dataset: Dataset, change: Changes, *, with_keys: bool = False) ->
     changed = table.filter(pc.equal(table.column("class"), "changed"))
     shapes, values = (np.asarray(changed.column(name).combine_chunks()).astype(bool) for name in ("geometry", "attributes"))
     fields = pc.value_counts(pc.list_flatten(changed.column("fields").combine_chunks())).to_pylist()
-    unit = CRS.from_epsg(int(target.contract["crs_epsg"])).axis_info[0].unit_name
+    unit = unit_name(of_code(int(target.contract["crs_epsg"])))
     listed = None
     if with_keys:
         text = keys.ids_of(table.column("key").combine_chunks()) if table.num_rows else pa.array([], pa.string())
@@ -85,7 +85,7 @@ def difference(dataset: Dataset, change: Changes, *, with_keys: bool = False) ->
             geometry=int((shapes & ~values).sum()),
             both=int((values & shapes).sum()),
             largest_move=pc.max(changed.column("geometry_change")).as_py(),
-            unit={"metre": "m", "degree": "degrees"}.get(unit, unit),
+            unit={"degree": "degrees"}.get(unit, unit),
             most=most_changed((each["values"], each["counts"]) for each in fields),
         ),
     )
@@ -114,8 +114,8 @@ def change_map(dataset: Dataset, change: Changes, attribution: str = "") -> Chan
         crs=f"EPSG:{epsg}",
         features=features,
         totals=counts(change),
-        geographic=bool(CRS.from_epsg(epsg).is_geographic),
-        metres=metres_per_unit(epsg),
+        geographic=bool(horizontal(of_code(epsg)).is_geographic),
+        metres=metres_per_unit(of_code(epsg)),
         precision=int(body["coordinate_precision"]),
         context=_context(target, change.table),
         attribution=attribution,

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
-from pyproj import CRS
 
 from merestone.contract.contract import Contract
 from merestone.contract.files import read_contract
@@ -30,6 +29,7 @@ from merestone.line.receive import Received, Reception, stream, without_conseque
 from merestone.line.row_evidence import RowEvidence
 from merestone.line.settings import CheckSettings
 from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, Publication
+from merestone.reference.systems import horizontal, of_code
 from merestone.render.findings_page import page
 from merestone.results.finding import Finding
 from merestone.results.result import CheckResult
@@ -180,8 +180,14 @@ def _raster(
     table = places_of(None, ordered, None) if settings.drawn else None
     if settings.errors is not None:
         write_layer(layer(table, ordered), settings.errors, agreed.crs_epsg)
-    crs = CRS.from_epsg(agreed.crs_epsg)
     shown_on = (
-        page(result, shown(table, None, None), crs=f"EPSG:{agreed.crs_epsg}", geographic=crs.is_geographic) if settings.page else None
+        page(
+            result,
+            shown(table, None, None),
+            crs=f"EPSG:{agreed.crs_epsg}",
+            geographic=bool(horizontal(of_code(agreed.crs_epsg)).is_geographic),
+        )
+        if settings.page
+        else None
     )
     return result, shown_on

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyproj import CRS
-
 from merestone.contract.body import from_body
 from merestone.contract.contract import Contract
 from merestone.dataset.manifest import Manifest
@@ -17,8 +15,10 @@ from merestone.errors import MissingError
 from merestone.geometry.form import Grid
 from merestone.identity.digest import KERNELS, Layout, layout_of_contract
 from merestone.identity.grid import source_grid
-from merestone.normalise import crs as crs_stage
-from merestone.normalise.crs import Operation
+from merestone.reference.area import largest_ordinate
+from merestone.reference.ground import metres_per_unit
+from merestone.reference.operation import Operation
+from merestone.reference.systems import of_code, system
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ def source_precision(precision: int, epsg: int, operation: Operation) -> int:
     """Decimals of the source digest's grid, in units of the delivered CRS (spec: not above 1/100 of the contract's grid on the ground)."""
     return source_grid(
         precision,
-        _metres(CRS.from_epsg(epsg)),
-        _metres(CRS.from_user_input(operation.source)),
-        crs_stage.largest_ordinate(operation.source),
+        metres_per_unit(of_code(epsg)),
+        metres_per_unit(system(operation.source)),
+        largest_ordinate(operation.source),
     )
 
 
@@ -93,7 +93,3 @@ def source_layout(stored: Layout, contract: Contract, delivered: Grid, others: M
         else:
             fields.append(each)
     return replace(stored, grid=delivered, fields=tuple(fields))
-
-
-def _metres(crs: CRS) -> float:
-    return 111_320.0 if crs.is_geographic else crs.axis_info[0].unit_conversion_factor

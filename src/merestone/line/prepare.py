@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyproj import CRS
 
 from merestone.change.guards import Box
 from merestone.contract.body import from_body
@@ -40,13 +39,18 @@ from merestone.line.projection import Projection
 from merestone.line.published_rows import PublishedRows
 from merestone.line.reading import Reading, placing_column
 from merestone.line.whole_rules import WholeRules, whole_rules
-from merestone.normalise import crs as crs_stage
+from merestone.normalise.agreed_crs import check_crs, is_agreed
 from merestone.normalise.cast import CastPlan, plan_cast
-from merestone.normalise.crs import Operation
-from merestone.publication.publication import Publication
+from merestone.normalise.transform import operation_for
+from merestone.publication.publication import CrsRule, Publication
 from merestone.publish.files import Layout as FileLayout
 from merestone.publish.files import layout_of
-from merestone.results.finding import Finding, Severity
+from merestone.reference.ground import metres_per_unit, unit_name
+from merestone.reference.identity import identify
+from merestone.reference.operation import Operation
+from merestone.reference.systems import horizontal, of_code
+from merestone.results.finding import Finding
+from merestone.source.grids import GridFolders
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, Source
 
@@ -74,7 +78,7 @@ def prepare(publication: Publication, head: Current | None, source: Source | Non
     delivery = source.delivery
     reading = _reading(publication, contract, delivery)
     placed_by = publication.partition.column if publication.partition.by == "column" else None
-    findings = [*delivery.findings, *reading.cast.findings, *crs_stage.check_crs(contract, delivery)]
+    findings = [*delivery.findings, *reading.cast.findings, *check_crs(contract, delivery, publication.crs.accept)]
     findings += exact_types(reading.cast, publication.key.delivered, placed_by)
     rekeyed, key_table, changed = _key_change(publication, reading, last, findings)
     findings += changed
@@ -166,8 +170,9 @@ def _operations(
     operation: Operation | None = None
     others: list[tuple[str, Operation]] = []
     impossible: list[Finding] = []
+    grids = GridFolders.of(publication.crs.grids)
     for name, column, field in _geometries(contract, delivery, cast):
-        chosen = crs_stage.operation_for(contract, column, publication.crs, field=field)
+        chosen = operation_for(contract, column, _fallback(publication, contract, column, field), grids, field=field)
         if isinstance(chosen, Finding):
             impossible.append(chosen)
         elif field is None:
@@ -177,31 +182,37 @@ def _operations(
     return operation, tuple(others), impossible
 
 
+def _fallback(publication: Publication, contract: Contract, column: GeometryColumn, field: Field | None) -> CrsRule:
+    """The `crs` clause; where the delivered CRS is refused anyway, a missing grid does not hide what else is wrong."""
+    epsg = contract.crs_epsg if field is None or field.crs_epsg is None else field.crs_epsg
+    accepted = is_agreed(column, epsg) or (column.crs is not None and identify(column.crs).code in publication.crs.accept)
+    return publication.crs if accepted else replace(publication.crs, missing_grids="fallback")
+
+
 def _projection(contract: Contract, operation: Operation | None, others: tuple[tuple[str, Operation], ...]) -> Projection:
-    target = CRS.from_epsg(contract.crs_epsg)
-    unit, geographic = target.axis_info[0].unit_name, bool(target.is_geographic)
+    target = of_code(contract.crs_epsg)
+    geographic = bool(horizontal(target).is_geographic)
     return Projection(
         operation=operation,
         others=others,
         crs=f"EPSG:{contract.crs_epsg}",
-        unit="m" if unit == "metre" else unit,
-        metres=111_320.0 if geographic else target.axis_info[0].unit_conversion_factor,
+        unit=unit_name(target),
+        metres=metres_per_unit(target),
         geographic=geographic,
         limits=DEGREES if geographic else None,
     )
 
 
 def _another_crs(publication: Publication, projection: Projection, last: Manifest | None) -> list[Finding]:
-    """What is to be said of a delivery in another CRS than the contract's."""
+    """What is to be said of a delivery in another CRS that the publication accepts; `check_crs` refuses the others."""
     operation = projection.operation
-    if operation is None or operation.source == projection.crs:
+    if operation is None or operation.source not in publication.crs.accept:
         return []
     before = last.delivery.get("source", {}).get("crs") if last is not None else None
-    severity: Severity = "warning" if publication.destination else "error"
     accuracy = "accuracy unknown" if operation.accuracy_m is None else f"accuracy {operation.accuracy_m:g} m"
-    if severity == "warning" and before == operation.source:
+    if before == operation.source:
         return []
-    return [other_crs(projection.crs, operation.source, f"{operation.name} ({accuracy})", severity)]
+    return [other_crs(projection.crs, operation.source, f"{operation.name} ({accuracy})")]
 
 
 def _geometries(contract: Contract, delivery: Delivery, cast: CastPlan) -> list[tuple[str, GeometryColumn, Field | None]]:

@@ -24,10 +24,10 @@ from merestone.line.digest_layouts import DigestLayouts
 from merestone.line.projection import Projection, other_geometries
 from merestone.line.reading import cast_steps
 from merestone.line.row_evidence import of_rows
-from merestone.normalise import crs as crs_stage
 from merestone.normalise.cast import MACHINERY
 from merestone.normalise.derive import with_derived
 from merestone.normalise.snap import snap
+from merestone.normalise.transform import apply_operation, no_transform_faults, transform_steps
 from merestone.results.finding import RowFaults, Steps
 
 DELIVERED = MACHINERY + "delivered"
@@ -136,9 +136,9 @@ def _in_place(batch: CandidateBatch, steps: ProcessSteps) -> _InPlace:
     events = [cast_steps(_marked(batch.miscast, n), projection.crs)]
     moved, faults, failed = wkb, [], np.zeros(n, bool)
     if projection.operation is not None and not projection.operation.is_identity:
-        moved, failed = crs_stage.apply_operation(wkb, projection.operation)
-        faults = crs_stage.no_transform_faults(projection.operation, failed, wkb, contract.geometry_name)
-        events.append(crs_stage.transform_steps(projection.operation, failed, n))
+        moved, failed = apply_operation(wkb, projection.operation)
+        faults = no_transform_faults(projection.operation, failed, wkb, contract.geometry_name)
+        events.append(transform_steps(projection.operation, failed, n))
     stored, snap_faults, snap_steps = snap(moved, contract, batch.scan if moved is wkb else kernel.scan(moved))
     # Where a place is known to be wrong, that the row collapses there says nothing new.
     snap_faults = of_rows(snap_faults, ~rejected(batch.faults, n))

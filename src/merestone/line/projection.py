@@ -1,6 +1,6 @@
 """How delivered positions come into the contract's CRS, and what is true of that CRS.
 
-Not here: choosing the operation and carrying it out (`normalise.crs`), rounding (`normalise.snap`).
+Not here: choosing the operation and carrying it out (`reference.operation`, `normalise.transform`), rounding (`normalise.snap`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pyarrow as pa
 from merestone.contract.contract import Contract
 from merestone.geometry import kernel
 from merestone.identity.digest import second_geometry
-from merestone.normalise import crs as crs_stage
-from merestone.normalise.crs import Operation
+from merestone.normalise.transform import apply_operation
+from merestone.reference.operation import Operation
 from merestone.results.finding import RowFaults
 
 _UNFIT = 1 | 2 | 4  # collapsed, unreadable, bad ordinate
@@ -66,7 +66,7 @@ def other_geometries(projection: Projection, contract: Contract, batch: Any) -> 
         wkb = batch.column(place)
         failed = np.zeros(batch.num_rows, bool)
         if not operation.is_identity:
-            wkb, failed = crs_stage.apply_operation(wkb, operation)
+            wkb, failed = apply_operation(wkb, operation)
             exact = exact.set_column(place, exact.schema.field(place), wkb.cast(pa.binary()))
         stored, flags = kernel.canonical(wkb, *second_geometry(field, contract))
         bad = np.flatnonzero(failed | ((flags & _UNFIT) != 0))

@@ -17,8 +17,9 @@ from merestone.gate.feature import DEGREES
 from merestone.gate.quantities import Quantity, quantities
 from merestone.gate.whereabouts import Ground, Reference
 from merestone.line.projection import Projection
-from merestone.normalise import crs as crs_stage
-from merestone.normalise.crs import Operation
+from merestone.reference.area import area_of_use, box_in, degrees_of_use
+from merestone.reference.operation import Operation
+from merestone.reference.systems import is_degrees, system
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def whole_rules(
         grounds=grounds,
         finest=tuple(name for name, each in columns if each is None or each.is_identity),
         quantities=known,
-        measuring=CRS.from_user_input(operation.source) if operation is not None and measured else None,
+        measuring=system(operation.source) if operation is not None and measured else None,
         last_distributions=last.delivery.get("distributions", {}) if last is not None else {},
         last_name=f"v{last.version}" if last is not None else "",
         unique=tuple(each.name for each in contract.schema_fields if each.unique and each.name in present and key_columns != (each.name,)),
@@ -89,23 +90,22 @@ def whole_rules(
 
 def _ground(column: str, operation: Operation, extent: Box | None, epsg: int, last: Manifest | None, there: Box | None) -> Ground:
     """Where the positions of one delivered geometry column are expected."""
-    crs = CRS.from_user_input(operation.source)
-    degrees = bool(crs.is_geographic) and crs.axis_info[0].unit_name == "degree"
+    degrees = is_degrees(system(operation.source))
     agreed = f"EPSG:{epsg}"
     references = []
     if extent is not None:
-        box = extent if operation.source == agreed else crs_stage.box_in(extent, agreed, operation.source)
+        box = extent if operation.source == agreed else box_in(extent, agreed, operation.source)
         references += [Reference("the contract's extent", box, 0.5)] if box is not None else []
     if there is not None and last is not None:
         references.append(Reference(f"the extent of v{last.version}", there, 1.0))
-    area, in_degrees = crs_stage.area_of_use(operation.source), crs_stage.degrees_of_use(operation.source)
+    area, in_degrees = area_of_use(operation.source), degrees_of_use(operation.source)
     if degrees and area is not None and area[2] > DEGREES[2]:  # across the antimeridian: both ends of the globe
         area = DEGREES[0], area[1], DEGREES[2], area[3]
     if area is not None and area != DEGREES:
         references.append(Reference(f"the area of use of {operation.source}", area, 0.1))
     if degrees:
         references.append(Reference("the range of degrees", DEGREES))
-    theirs = crs_stage.area_of_use(agreed) if operation.source != agreed else None
+    theirs = area_of_use(agreed) if operation.source != agreed else None
     return Ground(
         column,
         operation.source,
@@ -115,5 +115,5 @@ def _ground(column: str, operation: Operation, extent: Box | None, epsg: int, la
         None if degrees else in_degrees,
         operation.swap,
         (agreed, theirs) if theirs is not None else None,
-        crs_stage.box_in(theirs, agreed, operation.source) if theirs is not None else None,
+        box_in(theirs, agreed, operation.source) if theirs is not None else None,
     )

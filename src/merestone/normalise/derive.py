@@ -18,6 +18,8 @@ from merestone.contract.contract import Contract, Field
 from merestone.errors import UsageError
 from merestone.geometry import kernel
 from merestone.normalise.values import arrow_type
+from merestone.reference.ground import metres_per_unit
+from merestone.reference.systems import horizontal, of_code
 
 LENGTH = {"mm": 0.001, "cm": 0.01, "m": 1.0, "km": 1000.0, "ft": 0.3048, "mi": 1609.344}
 AREA = {"m2": 1.0, "m²": 1.0, "a": 100.0, "ha": 10_000.0, "km2": 1e6, "km²": 1e6, "ft2": 0.3048**2, "ac": 4046.8564224}
@@ -38,7 +40,7 @@ def with_derived(batch: Any, contract: Contract, geometry: str) -> Any:
     if not derived:
         return batch
     shapes = kernel.shapes(batch.column(batch.schema.names.index(geometry)))
-    crs = CRS.from_epsg(contract.crs_epsg)
+    crs = of_code(contract.crs_epsg)
     for field in derived:
         values = _measured(shapes, crs, field)
         place = batch.schema.names.index(field.name)
@@ -55,7 +57,7 @@ def _measured(shapes: npt.NDArray[np.object_], crs: CRS, field: Field) -> npt.ND
         unit = 1.0
     else:
         metric = shapely.area(shapes) if is_area else shapely.length(shapes)
-        unit = 1.0 if crs.is_geographic else crs.axis_info[0].unit_conversion_factor
+        unit = 1.0 if horizontal(crs).is_geographic else metres_per_unit(crs)
     name = field.unit or (derived.unit if derived is not None else None)
     if name is None:
         return np.asarray(metric)
@@ -72,7 +74,7 @@ def _measured(shapes: npt.NDArray[np.object_], crs: CRS, field: Field) -> npt.ND
 def _geodesic(shapes: npt.NDArray[np.object_], crs: CRS, *, is_area: bool) -> npt.NDArray[np.float64]:
     """Metres or square metres on the ellipsoid (Karney 2013), a feature at a time: only candidates come here."""
     ellipsoid = crs.get_geod()
-    if ellipsoid is None or not crs.is_geographic:
+    if ellipsoid is None or not horizontal(crs).is_geographic:
         raise UsageError("a geodesic measure needs a geographic CRS", field="derived.method", hint="use method: planar")
     out = np.full(len(shapes), np.nan)
     for row, shape in enumerate(shapes):

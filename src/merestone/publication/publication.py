@@ -59,11 +59,15 @@ class FilesRule:
 
 @dataclass(frozen=True, slots=True)
 class CrsRule:
-    """The fallbacks of the CRS stage, in order (`strategy_index` is the place in this list)."""
+    """The fallbacks of the CRS stage, in order (`strategy_index` is the place in this list).
+
+    accept: canonical codes of other systems that may be delivered, and are then transformed. grids: a folder of grid files beside PROJ's own.
+    """
 
     strategies: tuple[str, ...] = ("best", "grid", "ballpark")
     missing_grids: Literal["refuse", "fallback"] = "refuse"
     grids: str | None = None
+    accept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

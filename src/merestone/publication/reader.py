@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import pyproj
-
 from merestone.contract.contract import Contract
 from merestone.contract.files import read_contract, read_document, refusal
 from merestone.document.forms import (
@@ -47,6 +45,7 @@ from merestone.publication.publication import (
     Publication,
     RejectsRule,
 )
+from merestone.reference.identity import canonical_crs, identify
 from merestone.source.port import SourceSpec
 from merestone.storage.place import local_path, parse_place
 
@@ -60,10 +59,8 @@ _STRATEGIES: Final = ("best", "grid", "ballpark")
 
 
 def _known_crs(text: str) -> str:
-    try:
-        pyproj.CRS.from_user_input(text)
-    except pyproj.exceptions.CRSError as fault:
-        raise ValueError(f"{text[:60]!r} is not a CRS that PROJ knows") from fault
+    if not identify(text).name:
+        raise ValueError(f"{text[:60]!r} is not a CRS that PROJ knows")
     return text
 
 
@@ -162,6 +159,12 @@ PUBLICATION: Final = Group(
                     ),
                     Clause("missing_grids", Choice(("refuse", "fallback")), "what happens where PROJ lacks a grid", default="refuse"),
                     Clause("grids", Text(form="a folder"), "a folder with PROJ grids", default="PROJ's own"),
+                    Clause(
+                        "accept",
+                        Listed(Text(form="a CRS", parse=canonical_crs, hint="such as EPSG:4258")),
+                        "other CRSs that may be delivered; they are transformed into the contract's",
+                        default="none",
+                    ),
                 ),
             ),
             "how coordinates are transformed",
@@ -450,8 +453,9 @@ def _laws(values: dict[str, Any], report: Report) -> None:
 def _assemble(path: str, places: dict[KeyPath, str], values: dict[str, Any], contract: Contract) -> Publication:
     lineage = values.get("lineage", {})
     crs = dict(values.get("crs", {}))
-    if "strategies" in crs:
-        crs["strategies"] = tuple(crs["strategies"])
+    for name in ("strategies", "accept"):
+        if name in crs:
+            crs[name] = tuple(crs[name])
     if "grids" in crs:
         crs["grids"] = places[("crs", "grids")]
     return Publication(

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyproj import CRS
 
 from merestone.contract.contract import Contract
 from merestone.dataset.manifest import DataFile, ObjectRef, sha256
 from merestone.errors import StoreError
 from merestone.geometry import kernel
 from merestone.normalise.values import arrow_type
+from merestone.reference.systems import projjson
 from merestone.storage.port import Store
 
 _KINDS = ("", "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
@@ -114,7 +114,7 @@ def _geo_column(epsg: int, scan: kernel.Scan) -> dict[str, Any]:
     out: dict[str, Any] = {
         "encoding": "WKB",
         "geometry_types": _types(scan),
-        "crs": CRS.from_epsg(epsg).to_json_dict(),
+        "crs": projjson(epsg),
         "orientation": "counterclockwise",
     }
     box = _extent(scan.bounds)

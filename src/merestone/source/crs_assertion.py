@@ -1,16 +1,14 @@
 """What the publication asserts about a CRS, set against what the file says.
 
-Not here: identifying a CRS (`normalise.crs`).
+Not here: identifying a CRS (`reference.identity`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from pyproj import CRS
-from pyproj.exceptions import CRSError
-
 from merestone.errors import UsageError
+from merestone.reference.identity import identify, is_system
 from merestone.results.finding import Finding
 from merestone.source.port import GeometryColumn
 
@@ -23,19 +21,16 @@ def with_assertion(column: GeometryColumn, asserted: str | None) -> tuple[Geomet
     """
     if asserted is None:
         return column, []
-    try:
-        wanted = CRS.from_user_input(asserted)
-    except CRSError:
-        raise UsageError(f"{asserted!r} is no CRS", field="source.crs", hint="use for example EPSG:28992") from None
+    wanted = identify(asserted)
+    if not wanted.name:
+        raise UsageError(f"{asserted!r} is not a CRS that PROJ knows", field="source.crs", hint="use for example EPSG:28992")
     if column.crs is None:
         return replace(column, crs=asserted, asserted=True, note=f"asserted; {column.note}" if column.note else "asserted"), []
-    given = CRS.from_user_input(column.crs)
-    code = given.to_authority(min_confidence=70)
-    if given.equals(wanted, ignore_axis_order=True) or (code is not None and code == wanted.to_authority(min_confidence=70)):
+    if is_system(column.crs, wanted.code or asserted, by_parameters=not column.coded):
         return column, []
     return column, [
         Finding(
-            "crs", "crs", "crs_mismatch", "error", f"{asserted} as source.crs asserts", f"the file itself says {given.name}", 1,
+            "crs", "crs", "crs_mismatch", "error", f"{asserted} as source.crs asserts", f"the file itself says {identify(column.crs).name}", 1,
             remedy="leave out source.crs: it may only fill in what the file does not say",
         )
     ]  # fmt: skip

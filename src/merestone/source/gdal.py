@@ -7,7 +7,6 @@ Not here: what a format's columns mean (`vector`, `shapefile`).
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyogrio
 
 from merestone.errors import SourceError
+from merestone.heard import heard
 from merestone.results.finding import Finding
 from merestone.source.buffers import fault_of
 from merestone.source.located import Located
@@ -167,10 +167,9 @@ class Gdal:
 
     @contextmanager
     def _listening(self) -> Iterator[None]:
-        with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always")
+        with heard() as said_now:
             yield
-        for each in heard:
+        for each in said_now:
             said = str(each.message)
             if not said.startswith(_SILENT):
                 self._said.add(said)

@@ -37,6 +37,7 @@ class GeometryColumn:
 
     `crs` is PROJJSON or WKT text as the file gives it, None where the file gives none; `note` says how it was found or why it is
     missing ("srs_id 0", "no .prj", "GeoParquet default", "asserted"). `edges` is "planar" or "spherical". `epoch` in decimal years.
+    `coded`: the file itself states what code its CRS has; a Shapefile's .prj states parameters only, whatever a driver makes of them.
     """
 
     name: str
@@ -45,6 +46,7 @@ class GeometryColumn:
     asserted: bool = False
     edges: str = "planar"
     epoch: float | None = None
+    coded: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class ShapefileSource:
             crs = _crs(described.field(places[0])) if places else None
             label = geometry_label("geometry", schema.names)
             note = ".prj" if crs else "no .prj" if _part(found.path, ".prj") is None else ".prj cannot be read"
-            geometry, findings = with_assertion(GeometryColumn(label, crs, note), spec.crs)
+            geometry, findings = with_assertion(GeometryColumn(label, crs, note, coded=False), spec.crs)
             schema = schema.append(pa.field(label, pa.binary()))
         self._delivery = Delivery(
             path=spec.path,

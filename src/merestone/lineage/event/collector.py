@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.lineage.event import columns
-from merestone.lineage.event.crs import canonical_crs
 from merestone.lineage.event.record import LineageEvent, check_value, make_sequence
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
+from merestone.reference.identity import canonical_crs
 from merestone.results.finding import PASS, REJECT, WARN, Steps
 
 OUTSIDE_CHAIN = "publish"

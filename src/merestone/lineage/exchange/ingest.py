@@ -23,11 +23,11 @@ import pyarrow.parquet as pq
 from merestone.errors import SourceError, UsageError
 from merestone.lineage.event import columns
 from merestone.lineage.event.collector import LineageCollector, base_stage
-from merestone.lineage.event.crs import canonical_crs
 from merestone.lineage.event.record import IDENTITY, LineageEvent, make_event_id
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
 from merestone.lineage.exchange.mapping import LogMapping, exact_float, read_time, whole_times
 from merestone.lineage.store.writing import names_files
+from merestone.reference.identity import canonical_crs
 
 LINES = (".ndjson", ".jsonl", ".json", ".log")
 COLUMNS = (".parquet", ".arrow", ".feather")

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from merestone.lineage.event.crs import canonical_crs, is_canonical
 from merestone.lineage.event.schema import SCHEMA, VERSION_KEY
+from merestone.reference.identity import canonical_crs, is_canonical
 from merestone.storage.local import LocalStore
 from merestone.storage.port import Store
 

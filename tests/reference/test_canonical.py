@@ -3,7 +3,7 @@
 import pytest
 from pyproj import CRS
 
-from merestone.lineage.event.crs import canonical_crs, is_canonical
+from merestone.reference.identity import canonical_crs, is_canonical
 
 
 @pytest.mark.parametrize("code", [25832, 4326, 28992, 27700, 2056, 3857, 3006, 4979, 7415])
