@@ -1,6 +1,6 @@
 """Faults of a whole delivery: keys, keys that are nearly equal, an empty delivery, freshness, edges, measured precision.
 
-Not here: reading or casting rows (`source`, `normalise`), the CRS and its axis order (`normalise.crs`), faults of single rows (`feature`).
+Not here: reading or casting rows (`source`, `normalise`), the CRS and its axis order (`reference.identity`), faults of single rows (`feature`).
 Every finding here refuses the delivery (spec/contract.md section 3), but for those of severity warning.
 """
 

@@ -1,6 +1,6 @@
 """Faults of single rows: nulls, code lists, patterns, and geometry that is missing, invalid or out of the world.
 
-Not here: types of columns (`normalise.cast`), geometry types, collapse and transforms (`normalise.snap`, `normalise.crs`), faults that only
+Not here: types of columns (`normalise.cast`), geometry types, collapse and transforms (`normalise.snap`, `normalise.transform`), faults that only
 the whole delivery shows (`delivery`).
 
 One function per rule family. Each takes columns, answers with `RowFaults` and names the clause of spec/contract.md that it enforces.

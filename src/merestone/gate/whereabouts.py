@@ -1,6 +1,6 @@
 """Where the positions of a delivery lie: axis order, units and CRS, decided from the coordinates, with the evidence.
 
-Not here: what a file says about its CRS (`normalise.crs`), the `extent` clause and single ordinates (`feature`).
+Not here: what a file says about its CRS (`reference.identity`), the `extent` clause and single ordinates (`feature`).
 
 Clause: spec/contract.md section 3, surface 2. Every row is held, as given and with x and y exchanged, against boxes in which positions are
 expected: the contract's extent, the last version's, the CRS's area of use. A row that is outside as given and inside exchanged has its axes
