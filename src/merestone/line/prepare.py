@@ -41,6 +41,7 @@ from merestone.line.reading import Reading, placing_column
 from merestone.line.whole_rules import WholeRules, whole_rules
 from merestone.normalise.agreed_crs import check_crs, is_agreed
 from merestone.normalise.cast import CastPlan, plan_cast
+from merestone.normalise.epochs import check_epoch, stored_epoch
 from merestone.normalise.transform import operation_for
 from merestone.publication.publication import CrsRule, Publication
 from merestone.publish.files import Layout as FileLayout
@@ -80,6 +81,9 @@ def prepare(publication: Publication, head: Current | None, source: Source | Non
     placed_by = publication.partition.column if publication.partition.by == "column" else None
     findings = [*delivery.findings, *reading.cast.findings, *check_crs(contract, delivery, publication.crs.accept)]
     findings += exact_types(reading.cast, publication.key.delivered, placed_by)
+    if delivery.geometry is not None:
+        witness = (head or evidence).manifest if (head or evidence) is not None else None  # type: ignore[union-attr]  # one of them is there
+        findings += check_epoch(delivery.geometry, *_delivered_before(witness))
     rekeyed, key_table, changed = _key_change(publication, reading, last, findings)
     findings += changed
     needed = (*publication.key.delivered, publication.partition.column, contract.geometry_name)
@@ -182,6 +186,11 @@ def _operations(
     return operation, tuple(others), impossible
 
 
+def _delivered_before(last: Manifest | None) -> tuple[dict[str, Any] | None, str]:
+    """How the last version was delivered, and what it is called."""
+    return (None, "") if last is None else (last.delivery.get("source"), f"v{last.version}")
+
+
 def _fallback(publication: Publication, contract: Contract, column: GeometryColumn, field: Field | None) -> CrsRule:
     """The `crs` clause; where the delivered CRS is refused anyway, a missing grid does not hide what else is wrong."""
     epsg = contract.crs_epsg if field is None or field.crs_epsg is None else field.crs_epsg
@@ -250,7 +259,7 @@ def _digests(
         "dimensions": contract.geometry.dimensions,
         "direction": contract.geometry.direction,
         "edges": contract.geometry.edges,
-        "epoch": delivery.geometry.epoch if delivery.geometry else None,
+        "epoch": stored_epoch(delivery.geometry, contract.crs_epsg),
     }
     processing = {
         "source_domain": {
@@ -295,7 +304,7 @@ def _layout(publication: Publication, contract: Contract, delivery: Delivery, ca
         contract,
         tuple((name, kinds[name]) for name in publication.key.columns),
         bounds=tuple(last.partitioning["bounds"]) if last is not None else _NO_BOUNDS,
-        epoch=delivery.geometry.epoch if delivery.geometry else None,
+        epoch=stored_epoch(delivery.geometry, contract.crs_epsg),
         target_rows=publication.files.target_rows,
         row_group_rows=publication.files.row_group_rows,
     )

@@ -91,6 +91,7 @@ class Prepared:
             "encoding": found.encoding,
             "crs": operation.source if operation is not None else None,
             "crs_note": found.geometry.note if found.geometry else None,
+            "epoch": found.geometry.epoch if found.geometry else None,
             "asserted": {name: value for name, value in (("crs", spec.crs), ("encoding", spec.encoding)) if value is not None},
             "operation": self.processing["operation"],
         }

@@ -22,7 +22,7 @@ from merestone.reference.area import Box
 from merestone.reference.grids import GridFile, GridFiles, names_in, with_paths
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.identity import identify, is_system
-from merestone.reference.systems import horizontal, is_dynamic, of_code, system
+from merestone.reference.systems import horizontal, may_move, of_code, system
 from merestone.results.finding import Finding
 
 _RATES = re.compile(r"(?:^|\s)\+?(?:dx|dy|dz|drx|dry|drz|ds)=|(?:^|\s)\+?proj=(?:deformation|defmodel)\b")
@@ -152,7 +152,7 @@ def choose_operation(source: str, target_epsg: int, rule: FallbackRule, grids: G
         swap=wanted.swap,
         from_degrees=horizontal(given).is_geographic,
         metres=metres,
-        epoch=wanted.epoch if is_dynamic(given) or is_dynamic(into) else None,
+        epoch=wanted.epoch if may_move(given) or may_move(into) else None,
     )
     offers = [_offer(frame, index, way) for index, way in enumerate(_by_strategy(ways, rule.strategies))]
     usable = [offer for offer in offers if offer is not None]

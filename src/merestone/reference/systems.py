@@ -10,8 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 from pyproj import CRS
+from pyproj.crs import Datum  # type: ignore[attr-defined]  # public, and not in its stub
 from pyproj.exceptions import CRSError
 
+_EQUIVALENT = 70  # PROJ's confidence for "equivalent definition, another name"
 _OLD_GML = re.compile(r"^https?://www\.opengis\.net/gml/srs/epsg\.xml#")
 
 
@@ -78,3 +80,22 @@ def is_dynamic(crs: CRS) -> bool:
     """Whether coordinates need an epoch: the reference frame moves with respect to the ground (ISO 19111, dynamic reference frame)."""
     datum = (crs.geodetic_crs or crs).datum
     return datum is not None and datum.type_name.startswith("Dynamic")
+
+
+def may_move(crs: CRS) -> bool:
+    """Whether an epoch has a meaning for coordinates: of a dynamic system, and of one whose datum is an ensemble of dynamic frames (WGS 84)."""
+    if is_dynamic(crs):
+        return True
+    code = (crs.geodetic_crs or crs).to_authority(min_confidence=_EQUIVALENT)
+    if code is None:
+        return False
+    members = system(":".join(code)).to_json_dict().get("datum_ensemble", {}).get("members", [])  # only the database has their codes
+    return any(_is_dynamic_frame(each["id"]["code"]) for each in members if each.get("id", {}).get("authority") == "EPSG")
+
+
+@lru_cache(maxsize=256)
+def _is_dynamic_frame(code: int) -> bool:
+    try:
+        return Datum.from_epsg(code).type_name.startswith("Dynamic")
+    except CRSError:  # a frame that this version of the EPSG dataset does not have
+        return False

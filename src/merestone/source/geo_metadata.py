@@ -1,6 +1,6 @@
 """What a Parquet file says of its geometry columns: in `geo` metadata, in Parquet's own GEOMETRY and GEOGRAPHY types, or in Arrow's field metadata.
 
-Not here: reading rows (`geoparquet`), what a CRS is (`normalise.crs`).
+Not here: reading rows (`geoparquet`), what a CRS is (`reference.identity`).
 Clauses: GeoParquet 1.1.0, "File metadata" and "Column metadata": a missing `crs` is OGC:CRS84, an explicit null is no CRS; coordinates
 are x, y whatever the axis order of the CRS. Apache Parquet, "LogicalTypes", GEOMETRY(C): without C it is OGC:CRS84; C is an authority and
 a code, `srid:` and a number, `projjson:` and the name of a text in the file's key-value metadata, or PROJJSON itself.
