@@ -41,7 +41,7 @@ def of_layout(monkeypatch):
 @pytest.fixture
 def product(estate):
     made = estate([PID, NAME, FLAG], epsg=25832, precision=3, geometry_type="linestring")
-    made.settings["guard"] = {"max_changed_fraction": 0.0}  # nothing here may look like a change unless it says so
+    made.settings["guard"] = {"max_changed_fraction": 0.0, "min_touched": 0}  # nothing here may look like a change unless it says so
     made.settings["rejects"] = {"max_fraction": 1}
     made.settings["crs"] = {"accept": ["EPSG:25831", "EPSG:25833"]}
     return made
@@ -210,7 +210,7 @@ def test_a_finer_second_geometry_is_no_change(estate, tmp_path):
         precision=3,
         geometry_type="point",
     )
-    product.settings["guard"] = {"max_changed_fraction": 0.0}
+    product.settings["guard"] = {"max_changed_fraction": 0.0, "min_touched": 0}
     draw = np.random.default_rng(7)
     keys = [f"k{n}" for n in range(200)]
     doors = [Point(EAST + x, NORTH + y) for x, y in np.round(draw.uniform(0, 10, (200, 2)), 5)]

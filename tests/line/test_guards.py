@@ -62,7 +62,10 @@ def product(estate):
         geometry_type="point",
         geometry={"nullable": True},
     )
-    made.settings["guard"] = {"max_changed_fraction": 10}  # out of reach: each test here is of one guard alone, and says which
+    made.settings["guard"] = {
+        "max_changed_fraction": 10,
+        "min_touched": 0,
+    }  # out of reach: each test here is of one guard alone, and says which
     return made
 
 
@@ -227,6 +230,7 @@ def test_geometry_that_is_missing_is_guarded_from_the_first_version_on(product, 
 
 def everything(product):
     product.settings["guard"] = {
+        "min_touched": 0,
         "max_changed_fraction": 0.2,
         "max_removed_fraction": 0.1,
         "max_moved_fraction": 0.1,

@@ -265,7 +265,7 @@ def test_what_the_content_does_not_explain_counts_for_the_guard(product, tmp_pat
     product.publish(save(tmp_path / "1.parquet", rows()))
     rule(product, "code")
     product.settings["key_migration"] = "renumber"
-    product.settings["guard"] = {"max_removed_fraction": 0.15, "min_key_survival": 0.85}
+    product.settings["guard"] = {"max_removed_fraction": 0.15, "min_key_survival": 0.85, "min_touched": 0}
     few = {f"n{n}": {"owner": "x"} for n in range(1, 4)}
     assert product.publish(save(tmp_path / "few.parquet", rows(**few)), dry_run=True).status == "planned"
     many = {f"n{n}": {"owner": "x"} for n in range(1, 21)}

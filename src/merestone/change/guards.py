@@ -1,6 +1,6 @@
 """Guards: how much change may be published without a person's word, what the likely cause is, and the token that says "I mean it".
 
-Not here: breaches of the contract (`gate`), which nobody can confirm; gathering the evidence (`run.mass_change`).
+Not here: breaches of the contract (`gate`), which nobody can confirm; gathering the evidence (`line.mass_change`).
 """
 
 from __future__ import annotations
@@ -123,6 +123,20 @@ def common_factor(now: npt.NDArray[np.float64], then: npt.NDArray[np.float64]) -
 
 
 # --- the guards of spec/change.md section 5; each None where its limit is None or holds ---------------------------------------------------
+
+
+FEW_SHARE = 0.5
+
+
+def allowed(limit: float | None, features: int, min_touched: int) -> float | None:
+    """The limit of a share guard for a change of some features: one edit among three features is not a mass change.
+
+    Args:
+        limit: the share that may be touched; None where it is not guarded.
+        features: how many features the guard counts.
+        min_touched: below so many the guard stops only above a half.
+    """
+    return limit if limit is None or features >= min_touched else max(limit, FEW_SHARE)
 
 
 def changed_fraction(evidence: Evidence, *, share: float, limit: float, sampled: tuple[int, int] | None = None) -> Finding | None:

@@ -284,7 +284,7 @@ def _guards(
     found: list[Finding | None] = [*measured(run, known, rejected=counts.removed - removed.num_rows, again=again, extent=processed.extent)]
     touched = counts.added + counts.changed + counts.removed - counts.rekeyed if migrated is None else migrated.left
     share = touched / max(features, 1)
-    limit = rule.max_changed_fraction
+    limit = guards.allowed(rule.max_changed_fraction, touched, rule.min_touched)
     if run.head is not None and limit is not None and share > limit:
         codes = settled.codes
         changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
@@ -298,14 +298,18 @@ def _guards(
             keyed,
             counts.moved,
             features,
-            rule.max_moved_fraction,
+            guards.allowed(rule.max_moved_fraction, counts.moved, rule.min_touched),
             commonest_move(before.partition[moved], placed[moved], names) if rule.max_moved_fraction is not None else "",
         )
     )
     for column, changes in sorted(settled.column_changes.items()):
         found.append(
             guards.column_changed(
-                column, changes, features - counts.removed, rule.max_column_changed_fraction, column_cause(settled, column)
+                column,
+                changes,
+                features - counts.removed,
+                guards.allowed(rule.max_column_changed_fraction, changes, rule.min_touched),
+                column_cause(settled, column),
             )
         )
     return [each for each in found if each is not None]

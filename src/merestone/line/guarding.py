@@ -34,13 +34,16 @@ def measured(run: Run, known: Known, *, rejected: int = 0, again: int = 0, exten
     if run.head is None:
         return [each for each in found if each is not None]
     found.append(guards.withdrawn(received.set_digest, run.head.manifest.withdrawn, keyed))
+    gone, survival = lost + rejected, rule.min_key_survival
+    if survival is not None and lost < rule.min_touched:
+        survival = min(survival, 1 - guards.FEW_SHARE)
     why = ""
     if lost and (rule.max_removed_fraction is not None or rule.min_key_survival is not None):
         fresh = received.candidates.source[received.candidates.slot < 0]
         why = renumbered(received.removed_source, fresh, keyed) if terms.parent.comparable else ""
         why = why or partitions_gone(known, received.removed, terms.partitions.names())
-    found.append(guards.removed_fraction(keyed, lost + rejected, features, rule.max_removed_fraction, why))
-    found.append(guards.key_survival(keyed, features - lost, features, rule.min_key_survival, why))
+    found.append(guards.removed_fraction(keyed, gone, features, guards.allowed(rule.max_removed_fraction, gone, rule.min_touched), why))
+    found.append(guards.key_survival(keyed, features - lost, features, survival, why))
     projection = terms.projection
     now, then = received.extent, terms.parent.extent
     if then is None:

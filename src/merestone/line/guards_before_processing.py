@@ -54,8 +54,9 @@ def _mass_change(run: Run, known: Known) -> Finding | None:
         rows = np.sort(np.argpartition(candidates.hash[:, 0], n)[:n])
         share, facts = _classed(run, known, rows)
         least = ((share - math.sqrt(math.log(1 / ERROR) / (2 * n))) * size + surely) / features
-        if least > limit:
-            return guards.changed_fraction(facts, share=least, limit=limit, sampled=(n, size))
+        stops = guards.allowed(limit, int(least * features), run.publication.guard.min_touched) or limit
+        if least > stops:
+            return guards.changed_fraction(facts, share=least, limit=stops, sampled=(n, size))
         if (share * size + lost) / features <= limit:
             return None  # nor would a larger sample say so
     return None

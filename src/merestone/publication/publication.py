@@ -72,7 +72,10 @@ class CrsRule:
 
 @dataclass(frozen=True, slots=True)
 class GuardRule:
-    """Limits beyond which a change stops for a person's word. None: not guarded."""
+    """Limits beyond which a change stops for a person's word. None: not guarded.
+
+    min_touched: below so many features a limit on a share of features stops only above a half.
+    """
 
     max_changed_fraction: float | None = 0.2
     max_removed_fraction: float | None = None
@@ -81,6 +84,7 @@ class GuardRule:
     max_null_geometry_fraction: float | None = None
     max_extent_shift: float | None = None
     max_column_changed_fraction: float | None = None
+    min_touched: int = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,6 +204,12 @@ PUBLICATION: Final = Group(
                         "share of the values of any one column that may change, of features in both versions",
                         default="not guarded",
                     ),
+                    Clause(
+                        "min_touched",
+                        Whole(0, 1_000_000),
+                        "below so many features a limit on a share of features stops only above a half",
+                        default="20",
+                    ),
                 ),
             ),
             "limits beyond which a change stops for a person's word",
