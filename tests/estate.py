@@ -18,6 +18,7 @@ from pyproj import CRS
 from shapely import from_wkb
 
 from merestone.dataset.known import CHANGE_CLASSES
+from merestone.dataset.pages import live_entries
 from merestone.dataset.version import Dataset
 from merestone.identity.key import ids_of
 from merestone.line.publish import PublishSettings, publish
@@ -157,6 +158,27 @@ class Estate:
     def manifest(self, version: int | None = None):
         return self.dataset.manifest(version)
 
+    def files(self, version: int | None = None):
+        """The live data files."""
+        return self.dataset.files(version)
+
+    def values(self, version: int | None = None) -> dict[str, str | None]:
+        """Partition name to column value, as the pages say."""
+        return {name: each.value for name, each in live_entries(self.dataset.store, self.manifest(version).files).items()}
+
+    def tree(self, version: int | None = None) -> Any:
+        """The splits of the kd-tree as nested dictionaries, None for a leaf; read from the object that the manifest names."""
+        rows = read_file(self.url / self.manifest(version).tree.path).to_pylist()
+        splits = {row["path"]: row for row in rows}
+
+        def grown(path: str) -> Any:
+            if path not in splits:
+                return None
+            row = splits[path]
+            return {"axis": row["axis"], "at": row["at"], "below": grown(path + "0"), "above": grown(path + "1")}
+
+        return grown("")
+
     def table(self, version: int | None = None):
         """All rows as a reader gets them."""
         return self.dataset.to_arrow(version=version)
@@ -178,7 +200,7 @@ class Estate:
     def partitions(self, version: int | None = None) -> dict[Any, str]:
         """Key to partition, from the data files themselves."""
         out: dict[Any, str] = {}
-        for file in self.manifest(version).files:
+        for file in self.files(version):
             for key in rows_of(read_file(self.url / file.path), self.keys):
                 assert key not in out, f"{key} is in {out.get(key)} and in {file.partition}"
                 out[key] = file.partition
@@ -219,7 +241,7 @@ class Estate:
 
     def bytes_of(self, version: int | None = None) -> dict[str, str]:
         """Live data file to the checksum of what stands on disk."""
-        return {file.path: digest(self.url / file.path) for file in self.manifest(version).files}
+        return {file.path: digest(self.url / file.path) for file in self.files(version)}
 
     def everything(self) -> dict[str, str]:
         """Every file below the destination, with its checksum."""

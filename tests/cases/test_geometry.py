@@ -46,7 +46,7 @@ def test_g01_no_geometry_and_empty_geometry(estate):
     assert shapes["e3"].is_empty
     boxes = [column["bbox"] for each in geo(product) for column in each["columns"].values() if "bbox" in column]
     assert boxes == [[10.0, 56.0, 10.001, 56.001]]
-    assert [file.bbox for file in product.manifest().files] == [(10.0, 56.0, 10.001, 56.001)]
+    assert [file.bbox for file in product.files()] == [(10.0, 56.0, 10.001, 56.001)]
     everywhere = product.dataset.to_arrow(columns=["pid"], bbox=(-180, -90, 180, 90)).column("pid").to_pylist()
     assert everywhere == ["e4"]
 

@@ -33,7 +33,7 @@ def test_t07_values_that_are_not_made_for_paths(estate, inside):
     delivered["k14"] = delivered["k13"]  # two spellings of one name
     if inside:
         assert {key: row["district"] for key, row in product.rows().items()} == delivered
-    values, homes = product.manifest().partitioning["values"], product.partitions()
+    values, homes = product.values(), product.partitions()
     assert {key: values[home] for key, home in homes.items()} == delivered
     folders = {home.lower() for home in homes.values()}
     assert len(folders) == len(set(delivered.values()))
@@ -162,16 +162,16 @@ def test_t08_a_feature_moves_to_another_partition(estate, inside):
     assert homes["m2"] == homes["m3"] == "district=south"
     second = product.bytes_of()
     carried = {path for path in second if path in first}
-    assert {file.partition for file in product.manifest().files if file.path in carried} == {"district=west"}
+    assert {file.partition for file in product.files() if file.path in carried} == {"district=west"}
     assert all(second[path] == first[path] for path in carried)
-    assert {file.partition for file in product.manifest().files if file.path not in carried} == {"district=north", "district=south"}
+    assert {file.partition for file in product.files() if file.path not in carried} == {"district=north", "district=south"}
     events = [event for event in product.lineage() if event["stage"] == "publish"]
     assert [(event["feature_id"], event["from_partition"], event["to_partition"]) for event in events] == [
         ("m2", "district=north", "district=south")
     ]
 
     product.publish(CASES / "T08/v3.geojson")
-    assert {file.partition for file in product.manifest().files} == {"district=south", "district=west"}
+    assert {file.partition for file in product.files()} == {"district=south", "district=west"}
     assert len(product.partitions()) == 5
     read = product.dataset.to_arrow(columns=["pid"]).column("pid").to_pylist()
     assert sorted(read) == ["m1", "m2", "m3", "m4", "m5"]
@@ -200,7 +200,7 @@ def test_t08_an_edit_and_a_move_at_once_is_a_change(estate, tmp_path):
     night = product.publish(tmp_path / "2.geojson")
     assert (night.keys("changed"), night.keys("moved")) == (["m1"], ["m4"])
     assert product.partitions()["m1"] == "district=south"
-    assert product.manifest().partitioning["values"][product.partitions()["m4"]] is None
+    assert product.values()[product.partitions()["m4"]] is None
     assert len(product.partitions()) == 5
 
 

@@ -328,9 +328,7 @@ def test_a_damaged_state_is_corrupt_and_stays_as_it_is(what, damage, standing, m
 
 @pytest.mark.parametrize("damage", [cut_in_half, Path.unlink, one_bit, one_bit_of_the_footer], ids=["half", "gone", "bit", "footer"])
 def test_a_damaged_data_file_is_found_where_it_is_read_and_not_carried_on(damage, standing, merestone):
-    touched = next(
-        each for each in standing.manifest().files if "p3" in set(pq.ParquetFile(standing.url / each.path).read()["pid"].to_pylist())
-    )
+    touched = next(each for each in standing.files() if "p3" in set(pq.ParquetFile(standing.url / each.path).read()["pid"].to_pylist()))
     damage(standing.url / touched.path)
     fails(standing, merestone, [standing.file, "--source", standing.second], 6, touched.path)
     assert merestone("verify", standing.file).code == 6

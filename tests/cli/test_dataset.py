@@ -111,7 +111,7 @@ def test_a_read_that_cannot_be_names_the_option(arguments, code, field, publishe
 
 @pytest.mark.parametrize("ending", ["parquet", "gpkg", "geojson"])
 def test_a_damaged_file_is_named_and_no_half_copy_stays(ending, published, merestone, tmp_path):
-    *before, last = published.manifest().files  # the schema of a version's files is read from the last of them
+    *before, last = published.files()  # the schema of a version's files is read from the last of them
     victim = published.url / next(each for each in before if each.version == last.version).path
     victim.write_bytes(victim.read_bytes()[:-10])
     ended = merestone("read", published.file, "--out", tmp_path / f"out.{ending}", "--json")
@@ -153,9 +153,9 @@ def test_what_is_no_dataset_is_wrong_usage(command, what, published, merestone, 
 
 def test_files_lists_the_live_files_of_a_version(published, merestone):
     out = merestone("files", published.file).out.splitlines()
-    assert out == [str(published.url / each.path) for each in published.manifest().files]
+    assert out == [str(published.url / each.path) for each in published.files()]
     doc = merestone("files", f"{published.file}@1", "--json").doc
-    assert [each["path"] for each in doc["files"]] == [each.path for each in published.manifest(1).files]
+    assert [each["path"] for each in doc["files"]] == [each.path for each in published.files(1)]
 
 
 def test_files_as_a_view_for_duckdb_shows_one_version(published, merestone):
@@ -170,7 +170,7 @@ def test_files_as_a_view_for_duckdb_shows_one_version(published, merestone):
 
 def test_files_as_a_vrt_names_every_live_file(published, merestone):
     doc = merestone("files", published.file, "--as", "vrt", "--json").doc
-    assert all(each.path in doc["vrt"] for each in published.manifest().files)
+    assert all(each.path in doc["vrt"] for each in published.files())
 
 
 def test_log_lists_the_versions_newest_first(published, merestone):
@@ -227,7 +227,7 @@ def test_verify_names_every_damage_and_exits_with_corrupt(published, merestone):
     whole = merestone("verify", published.file)
     assert whole.code == 0
     assert whole.out.startswith(f"{published.file} is whole: 2 versions")
-    one, other = (published.url / each for each in (published.manifest().files[0].path, published.manifest().changes.path))
+    one, other = (published.url / each for each in (published.files()[0].path, published.manifest().changes.path))
     data = bytearray(one.read_bytes())
     data[10] ^= 1
     one.write_bytes(data)

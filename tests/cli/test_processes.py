@@ -40,7 +40,7 @@ def doc(done):
 
 def live(product):
     """Pointer and live files, byte for byte."""
-    names = ["_current.json", "_manifests/v000001.json", *(each.path for each in product.manifest(1).files)]
+    names = ["_current.json", "_manifests/v000001.json", *(each.path for each in product.files(1))]
     return {name: (product.url / name).read_bytes() for name in names}
 
 

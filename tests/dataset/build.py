@@ -21,10 +21,12 @@ from merestone.contract.body import body
 from merestone.contract.contract import Field, FieldType
 from merestone.dataset.current import current
 from merestone.dataset.known import CHANGES_SCHEMA, Sum, halves
-from merestone.dataset.manifest import IndexRef, Manifest
+from merestone.dataset.manifest import FileSet, IndexRef, Manifest
+from merestone.dataset.pages import Entry, live_entries
 from merestone.dataset.record import RunRecord
 from merestone.publish.commit import begin
 from merestone.publish.files import layout_of, write_partition, write_table
+from merestone.publish.pages import write_page
 
 FIELDS = (
     Field("pid", FieldType("string"), nullable=False),
@@ -91,7 +93,8 @@ class Miniature:
             for name, kind in zip(log.column(column).to_pylist(), log.column("class").to_pylist(), strict=True)
             if name is not None and kind not in ("refreshed", "suppressed", "held")
         }
-        carried = [file for file in head.manifest.files if file.partition not in touched] if head else []
+        old = live_entries(self.store, head.manifest.files) if head else {}
+        carried = [file for each in old.values() for file in each.files if each.partition not in touched]
         layout = layout_of(
             self.contract,
             (),
@@ -102,12 +105,17 @@ class Miniature:
         )
 
         def build(version):
-            written = []
+            new = {}
             for partition in sorted(touched):
                 rows = {pid: each for pid, each in state.items() if each[3] == partition}
+                files = ()
                 if rows and version not in self.states:
-                    table = self.table(rows, layout)
-                    written += write_partition(self.store, table, layout, partition=partition, stem=stem, version=version, run_id=run_id)
+                    files = tuple(
+                        write_partition(self.store, self.table(rows, layout), layout, partition=partition, stem=stem, run_id=run_id)
+                    )
+                new[partition] = Entry(partition, partition.partition("=")[2], files)
+            written = [file for each in new.values() for file in each.files]
+            files = write_page(self.store, stem, version, head.manifest.files if head else FileSet(), old, new)
             classes = log.column("class").to_pylist()
             counts = {name: classes.count(name) for name in ("added", "changed", "removed", "moved", "suppressed", "reprocessed", "held")}
             present = sum(count for name, count in counts.items() if name != "removed")
@@ -129,7 +137,7 @@ class Miniature:
                 partitioning={"by": "column", "column": "district"},
                 features=len(state),
                 counts={"delivered": len(state), "unchanged": len(state) - present, "rejected": 0, **counts},
-                files=tuple(sorted([*carried, *written], key=lambda file: file.path)),
+                files=files,
                 changes=changes,
                 index=IndexRef(index.checkpoint, index.checkpoint_version, (*index.log, (version, changes))),
                 findings=None,
@@ -138,6 +146,7 @@ class Miniature:
                 set_digest=set_digest(state),
                 files_written=len(written),
                 files_carried=len(carried),
+                bytes_written=sum(each.bytes for each in (*written, changes)),
                 withdrawn=head.manifest.withdrawn if head else (),
             )
 

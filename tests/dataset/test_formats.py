@@ -11,6 +11,8 @@ from dataset.build import Miniature, row
 from merestone.dataset.current import POINTER, Pointer, current, manifest_name
 from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA
 from merestone.dataset.manifest import Manifest
+from merestone.dataset.pages import PAGE_SCHEMA
+from merestone.dataset.partition import TREE_SCHEMA
 from merestone.dataset.record import RunRecord
 from merestone.errors import CorruptError
 from merestone.gate.findings import FINDINGS_SCHEMA
@@ -114,9 +116,9 @@ def test_a_manifest_of_a_later_format_says_so(mini):
         Manifest.from_bytes(data, where="m")
 
 
-def documented(title):
-    """The (column, type) pairs of a table in docs/spec/changes.md."""
-    text = (SPEC / "changes.md").read_text(encoding="utf-8")
+def documented(title, page="changes.md"):
+    """The (column, type) pairs of a table in a page of docs/spec."""
+    text = (SPEC / page).read_text(encoding="utf-8")
     section = text.split(f"\n## {title}", 1)[1].split("\n## ", 1)[0]
     rows = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| `")]
     return [(name.strip(" `"), kind.strip()) for name, kind in rows]
@@ -138,6 +140,11 @@ def shown(arrow):
 )
 def test_the_documented_columns_are_those_of_the_code(title, arrow):
     assert documented(title) == shown(arrow)
+
+
+@pytest.mark.parametrize(("title", "arrow"), [("Pages", PAGE_SCHEMA), ("Splits", TREE_SCHEMA)])
+def test_the_documented_columns_of_pages_are_those_of_the_code(title, arrow):
+    assert documented(title, "manifest.md") == shown(arrow)
 
 
 def test_the_change_log_on_disk_has_the_documented_columns(mini):

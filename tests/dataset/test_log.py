@@ -42,7 +42,7 @@ def test_the_log_tells_every_version_newest_first(mini):
     assert oldest.counts["added"] == 8
     assert (newest.files_written, newest.files_carried) == (1, 1)
     manifest = current(mini.store).manifest
-    written = [file.path for file in manifest.files if file.version == 2] + [manifest.changes.path]
+    written = [file.path for file in Dataset(mini.store).files() if file.version == 2] + [manifest.changes.path]
     assert newest.bytes_written == sizes(mini, written)
     json.dumps(newest.to_json())
 
@@ -68,8 +68,10 @@ def test_status_tells_storage_apart(mini):
     head = current(mini.store)
     mini.store.create("data/district=D0/lost-n-0.parquet", b"left by a dead attempt")
     found = status(Dataset(mini.store))
-    everything = {name for name, _ in mini.store.list("") if name.startswith(("data/", "_changes/"))}
-    live = {file.path for file in head.manifest.files} | {ref.path for _, ref in head.manifest.index.log}
+    everything = {name for name, _ in mini.store.list("") if name.startswith(("data/", "_changes/", "_pages/"))}
+    live = {file.path for file in (*Dataset(mini.store).files(), *head.manifest.files.pages)} | {
+        ref.path for _, ref in head.manifest.index.log
+    }
     lost = {"data/district=D0/lost-n-0.parquet"}
     assert found.live_bytes == sizes(mini, live)
     assert found.loose_bytes == sizes(mini, lost)

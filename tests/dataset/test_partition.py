@@ -19,8 +19,8 @@ from merestone.dataset.partition import (
     encode_value,
     leaf_names,
     place,
-    tree_from_json,
-    tree_to_json,
+    tree_from_table,
+    tree_to_table,
 )
 
 coordinates = st.one_of(st.floats(-180, 180, width=32), st.just(float("nan")), st.just(1.5))
@@ -50,8 +50,8 @@ def test_every_feature_has_one_place_and_leaves_are_small_unless_points_coincide
 def test_a_tree_survives_its_json():
     points = np.random.default_rng(1).random((1000, 2))
     tree = build_tree(points, 100, 1000)
-    assert tree_from_json(tree_to_json(tree)) == tree
-    assert tree_from_json(tree_to_json(Leaf())) == Leaf()
+    assert tree_from_table(tree_to_table(tree)) == tree
+    assert tree_from_table(tree_to_table(Leaf())) == Leaf()
 
 
 def test_a_sample_stands_for_the_whole():

@@ -8,9 +8,12 @@ import pytest
 
 from dataset.build import Miniature, row
 from merestone.dataset.current import POINTER, current, manifest_name
-from merestone.dataset.manifest import Manifest, sha256
+from merestone.dataset.manifest import FileSet, sha256
+from merestone.dataset.pages import Entry, page_table
 from merestone.dataset.verify import verify
+from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
+from merestone.publish.files import write_table
 from merestone.storage.local import LocalStore
 
 STATES = [{f"p{n}": row("a", n, (n, n), f"district=D{n % 3}") for n in range(9)}]
@@ -31,7 +34,7 @@ def test_a_whole_dataset_has_no_damage(mini):
     assert report.damages == ()
     assert report.whole
     assert report.versions == (1, 2)
-    assert report.objects == len(seen) == len(set(seen)) == 6, "four data files and two change logs"
+    assert report.objects == len(seen) == len(set(seen)) == 8, "four data files, two change logs and two pages"
     assert report.to_json()["status"] == "whole"
     json.dumps(report.to_json())
 
@@ -54,14 +57,14 @@ def flip(path):
 @pytest.mark.parametrize(("change", "problem"), [(lambda path: path.unlink(), "missing"), (cut, "cut or grown"), (flip, "altered")])
 @pytest.mark.parametrize("which", ["new file", "carried file", "superseded file", "log"])
 def test_each_damaged_object_is_named_with_its_versions(mini, which, change, problem):
-    new = current(mini.store).manifest
-    old = Manifest.from_bytes(mini.store.get(manifest_name(1)), where="v1")
-    carried = next(file for file in new.files if file.version == 1)
+    dataset = Dataset(mini.store)
+    new, old = dataset.files(2), dataset.files(1)
+    carried = next(file for file in new if file.version == 1)
     path, versions = {
-        "new file": (next(file.path for file in new.files if file.version == 2), (2,)),
+        "new file": (next(file.path for file in new if file.version == 2), (2,)),
         "carried file": (carried.path, (1, 2)),
-        "superseded file": (next(file.path for file in old.files if file not in new.files), (1,)),
-        "log": (old.changes.path, (1, 2)),
+        "superseded file": (next(file.path for file in old if file not in new), (1,)),
+        "log": (dataset.manifest(1).changes.path, (1, 2)),
     }[which]
     change(mini.store.root / path)
     damages = verify(mini.store).damages
@@ -70,7 +73,7 @@ def test_each_damaged_object_is_named_with_its_versions(mini, which, change, pro
 
 
 def test_all_damages_come_at_once(mini):
-    names = [file.path for file in current(mini.store).manifest.files]
+    names = [file.path for file in Dataset(mini.store).files()]
     for name in names:
         flip(mini.store.root / name)
     assert {each.path for each in verify(mini.store).damages} == set(names)
@@ -85,6 +88,16 @@ def test_a_broken_chain_is_named(mini, name, change):
     assert name in {report.damages[0].path} | set(report.damages[0].problem.split())
 
 
+def filed(mini, files):
+    """A page with exactly these files, as a manifest names it."""
+    entries = {}
+    for file in files:
+        entries.setdefault(file.partition, []).append(file)
+    table = page_table(Entry(name, None, tuple(each)) for name, each in entries.items())
+    ref = write_table(mini.store, f"_pages/forged-{len(list(mini.store.list('_pages/')))}.parquet", table)
+    return FileSet((ref,), len(files), sum(each.bytes for each in files), None)
+
+
 def rewrite(mini, **other):
     """Another manifest for the current version, with a pointer that fits."""
     head = current(mini.store)
@@ -94,18 +107,17 @@ def rewrite(mini, **other):
 
 
 def test_counts_and_set_digest_are_recomputed(mini):
-    manifest = current(mini.store).manifest
+    manifest, files = current(mini.store).manifest, Dataset(mini.store).files()
     rewrite(mini, set_digest="0" * 32)
     assert [each.problem for each in verify(mini.store).damages] == ["the set digest is not that of the index"]
     rewrite(mini, set_digest=manifest.set_digest, features=10)
     assert [each.problem for each in verify(mini.store).damages] == ["the files do not add up", "the index does not add up"]
-    rewrite(mini, features=9, files=manifest.files[1:])
+    rewrite(mini, features=9, files=filed(mini, files[1:]))
     assert {each.problem for each in verify(mini.store).damages} >= {"the files do not add up", "partition district=D0 does not add up"}
 
 
 def test_a_file_without_geo_metadata_is_not_geoparquet(mini):
-    manifest = current(mini.store).manifest
-    file = manifest.files[0]
+    file, *others = Dataset(mini.store).files()
     path = mini.store.root / file.path
     table = pq.read_table(path)
     bare = json.dumps({"version": "1.1.0", "primary_column": "g", "columns": {"g": {"encoding": "WKB"}}})
@@ -113,16 +125,15 @@ def test_a_file_without_geo_metadata_is_not_geoparquet(mini):
         pq.write_table(table.replace_schema_metadata(metadata), path)
         data = path.read_bytes()
         whole = dataclasses.replace(file, bytes=len(data), sha256=sha256(data))
-        rewrite(mini, files=(whole, *manifest.files[1:]))
+        rewrite(mini, files=filed(mini, (whole, *others)))
         damages = [each for each in verify(mini.store).damages if each.problem == "not GeoParquet"]
         assert [each.path for each in damages] == [file.path]
         assert damages[0].observed.startswith(observed)
 
 
 def test_another_number_of_rows_is_named(mini):
-    manifest = current(mini.store).manifest
-    file = dataclasses.replace(manifest.files[0], rows=manifest.files[0].rows + 1)
-    rewrite(mini, files=(file, *manifest.files[1:]))
+    file, *others = Dataset(mini.store).files()
+    rewrite(mini, files=filed(mini, (dataclasses.replace(file, rows=file.rows + 1), *others)))
     assert "another number of rows" in {each.problem for each in verify(mini.store).damages}
 
 
@@ -135,7 +146,7 @@ def test_orphans_are_told_and_are_no_damage(mini):
 
 def test_the_log_of_a_rewritten_history_is_a_damage(mini):
     """Two versions that say different things of one object cannot both be right."""
-    manifest = current(mini.store).manifest
-    wrong = dataclasses.replace(next(file for file in manifest.files if file.version == 1), sha256="0" * 64)
-    rewrite(mini, files=tuple(wrong if file.path == wrong.path else file for file in manifest.files))
+    files = Dataset(mini.store).files()
+    wrong = dataclasses.replace(next(file for file in files if file.version == 1), sha256="0" * 64)
+    rewrite(mini, files=filed(mini, tuple(wrong if file.path == wrong.path else file for file in files)))
     assert "two versions say different things of one object" in {each.problem for each in verify(mini.store).damages}

@@ -124,7 +124,7 @@ def test_files_and_row_groups_outside_the_box_are_not_read(mini, monkeypatch):
     real = pq.ParquetFile.read_row_group
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", lambda self, n, **kw: (read.append(n), real(self, n, **kw))[1])
     version = Dataset(mini.store).version()
-    assert len(version.manifest.files) == 2
+    assert len(version.files) == 2
     got = version.to_arrow(bbox=(0, 0, 5, 5))
     assert got.num_rows == 1
     assert 1 <= len(read) <= 3, "of 20 row groups in 2 files"

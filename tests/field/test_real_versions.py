@@ -257,7 +257,8 @@ def as_a_first_publish(made, judge, path, merestone):
     scheme = one.manifest().partitioning
     places, alone = (places_of(each, made.product.key) for each in (one, other))
     if scheme["by"] == "kdtree":  # the splits are drawn once, by the first version
-        alone = {key: cell(scheme["tree"], place) for key, place in centres(other, made.product.key).items()}
+        tree = pq.read_table(f"{one.url}/{one.manifest().tree.path}").to_pylist()
+        alone = {key: cell({each["path"]: each for each in tree}, place) for key, place in centres(other, made.product.key).items()}
     assert {key: places[key] for key in set(left) - aside} == {key: alone[key] for key in set(right) - aside}
 
 
@@ -285,12 +286,12 @@ def centres(dataset, key):
     return out
 
 
-def cell(tree, centre):
-    """The leaf of a place, by walking the splits of the manifest."""
+def cell(splits, centre):
+    """The leaf of a place, by walking the splits of a version, by path."""
     if np.isnan(centre).any():
         return "cell=none"
     path = ""
-    while tree is not None:
-        below = centre[tree["axis"]] < tree["at"]
-        tree, path = (tree["below"], path + "0") if below else (tree["above"], path + "1")
+    while path in splits:
+        split = splits[path]
+        path += "0" if centre[split["axis"]] < split["at"] else "1"
     return f"cell={path or 'root'}"

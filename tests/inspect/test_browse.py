@@ -66,12 +66,9 @@ def test_commands_about_all_versions_take_none():
 
 @given(st.text(min_size=1, max_size=12))
 def test_the_text_of_a_key_leads_back_to_its_bytes(text):
-    class Manifest:
-        name = "parcels"
-        key = {"columns": ["pid"], "types": ["string"]}  # noqa: RUF012 - a stand-in
-
+    rule = {"columns": ["pid"], "types": ["string"]}
     table = pa.table({"pid": [text]})
     (ident,) = feature_ids(table, ["pid"]).to_pylist()
     canonical, _ = key_bytes(table, ["pid"])
     if "\\u00" not in text and text != '""':  # such a text looks like an escape: ids of both are equal, and the escape is meant
-        assert canonical_key(Manifest, ident) == canonical[0].as_py()
+        assert canonical_key("parcels", rule, ident) == canonical[0].as_py()

@@ -44,12 +44,12 @@ def told(result):
 
 def wrote(made, done):
     """What is said to be written is what the version's files hold."""
-    version = made.manifest()
-    new = [each for each in version.files if each.version == version.version]
+    files = made.files()
+    new = [each for each in files if each.version == made.version]
     assert (done.rows_written, done.files_written, done.files_carried) == (
         sum(each.rows for each in new),
         len(new),
-        len(version.files) - len(new),
+        len(files) - len(new),
     )
 
 
@@ -98,7 +98,7 @@ def test_the_report_counts_alike(estate, tmp_path):
     planned, done = made.publish(source, dry_run=True), made.publish(source)
     assert "v1 would change: 1 changed, 1 removed" in planned.said
     assert "v2 published: 1 changed, 1 removed" in done.said
-    touched = {each.partition for each in made.manifest().files if each.version == 2}
+    touched = {each.partition for each in made.files() if each.version == 2}
     assert f"rows       {planned.result.rows_written} of 11 to rewrite; changes lie in {len(touched)} of 4 partitions" in planned.said
     assert (
         (planned.doc["partitions_touched"], planned.doc["partitions"])
@@ -106,7 +106,7 @@ def test_the_report_counts_alike(estate, tmp_path):
         == (done.doc["partitions_touched"], done.doc["partitions"])
     )
     assert (planned.result.files_written, planned.result.files_carried) == (done.result.files_written, done.result.files_carried)
-    assert planned.result.files_written == len([each for each in made.manifest().files if each.version == 2])
+    assert planned.result.files_written == len([each for each in made.files() if each.version == 2])
 
 
 def test_a_dry_run_of_what_a_guard_stops_gives_no_token(estate, tmp_path):

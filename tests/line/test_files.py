@@ -48,11 +48,11 @@ def test_only_touched_partitions_are_rewritten(product, tmp_path):
     product.publish(deliver(tmp_path / "0.parquet"))
     nights = [{"edit": [3]}, {"edit": [3], "gone": [59]}, {"moved": [25]}, {"gone": list(range(10))}, {}]
     for number, night in enumerate(nights, 1):
-        before = {file.path: file.partition for file in product.manifest().files}
+        before = {file.path: file.partition for file in product.files()}
         was = product.everything()
         told = product.publish(deliver(tmp_path / f"{number}.parquet", **night))
         assert told.status == "published", told.said
-        files = {file.path: file.partition for file in product.manifest().files}
+        files = {file.path: file.partition for file in product.files()}
         touched = touched_partitions(told)
         assert {part for path, part in files.items() if path not in before} | {
             part for path, part in before.items() if path not in files
@@ -87,7 +87,7 @@ def test_superseded_files_are_never_named(product, tmp_path):
 
 def test_files_are_as_large_as_agreed_and_say_what_they_hold(product, tmp_path):
     product.publish(deliver(tmp_path / "0.parquet"))
-    for file in product.manifest().files:
+    for file in product.files():
         parquet = pq.ParquetFile(product.url / file.path)
         assert parquet.metadata.num_rows == file.rows <= 4
         assert all(parquet.metadata.row_group(n).num_rows <= 3 for n in range(parquet.metadata.num_row_groups))
@@ -140,7 +140,7 @@ def test_noise_at_a_split_leaves_the_feature_in_its_leaf(estate, tmp_path):
         return geoparquet(tmp_path / f"{number}.parquet", {"pid": pa.array(list("abcd")), "geometry": at}, epsg=25832)
 
     product.publish(night(0, 0.0))
-    tree, homes = product.manifest().partitioning["tree"], product.partitions()
+    tree, homes = product.tree(), product.partitions()
     assert tree["at"] == 500002
     told = product.publish(night(1, -0.0005008))
     assert told.result.delta.suppressed == 1, told.said

@@ -249,10 +249,10 @@ def test_another_size_of_leaves_does_not_redraw_the_tree(estate, tmp_path):
     product = two(estate).by_place(2)
     source = points(tmp_path / "1.parquet", pid=list("abcdefgh"), name=list("xyxyxyxy"))
     product.publish(source)
-    tree, homes = product.manifest().partitioning["tree"], product.partitions()
+    tree, homes = product.tree(), product.partitions()
     product.by_place(100)
     product.publish(points(tmp_path / "2.parquet", pid=list("abcdefgh"), name=list("xyxyxyxz")))
-    assert product.manifest().partitioning["tree"] == tree
+    assert product.tree() == tree
     assert product.partitions() == homes
 
 

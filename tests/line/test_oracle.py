@@ -323,10 +323,10 @@ def test_nights_one_by_one_equal_the_last_alone(by, inside, kind):
             assert all(seen_files.get(path, check_) == check_ for path, check_ in now.items())
             seen_files |= now
             manifest = estate.manifest()
-            assert sum(file.rows for file in manifest.files) == manifest.features == len(model.rows)
+            assert sum(file.rows for file in estate.files()) == manifest.features == len(model.rows)
             if by == "kdtree":
-                tree = tree or manifest.partitioning["tree"]
-                assert manifest.partitioning["tree"] == tree
+                tree = tree or estate.tree()
+                assert estate.tree() == tree
         assert {path: digest(estate.url / path) for path in seen_files} == seen_files
 
         assert estate.manifest().set_digest == estate.set_digest()
@@ -337,7 +337,7 @@ def test_nights_one_by_one_equal_the_last_alone(by, inside, kind):
         if by == "kdtree":
             assert estate.partitions() == estate.in_tree(tree)
         elif by == "column":
-            values, alone = estate.manifest().partitioning["values"], fresh.manifest().partitioning["values"]
+            values, alone = estate.values(), fresh.values()
             homes = {key: values[home] for key, home in estate.partitions().items()}
             assert homes == model.homes
             assert {key: alone[home] for key, home in fresh.partitions().items()} == {key: homes[key] for key in fresh.rows()}

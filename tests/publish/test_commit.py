@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from merestone.dataset.current import POINTER, chain, current, manifest_name
-from merestone.dataset.manifest import IndexRef, Manifest, ObjectRef, sha256
+from merestone.dataset.manifest import FileSet, IndexRef, Manifest, ObjectRef, sha256
 from merestone.dataset.record import RunRecord, read_records
 from merestone.errors import ConflictError, CorruptError, InternalError, MerestoneError, StoreError, UnknownOutcomeError, UsageError
 from merestone.publish.commit import begin
@@ -65,7 +65,7 @@ def builder(by, seen, content, **other):
             partitioning={},
             features=0,
             counts={"added": 0},
-            files=(),
+            files=FileSet(),
             changes=ref,
             index=IndexRef(None, None, ((version, ref),)),
             findings=None,

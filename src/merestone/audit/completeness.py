@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from merestone.dataset.index import load_table
-from merestone.dataset.manifest import Manifest
-from merestone.dataset.rows import HINT, open_object
+from merestone.dataset.manifest import HistoryLine
+from merestone.dataset.proved import read_table
 from merestone.dataset.version import Dataset
-from merestone.errors import CorruptError
 from merestone.identity import key as keys
 from merestone.inspect import browse
 from merestone.lineage.event.collector import OUTSIDE_CHAIN, base_stage
@@ -85,7 +83,7 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime) -> Fo
     found = Found(features=manifest.features)
     live = load_table(dataset.store, manifest.index).column("key").combine_chunks()
     resolved = pa.array([], pa.binary())
-    for at, each in enumerate(made_by(dataset, manifest)):
+    for at, each in enumerate(made_by(dataset, manifest.version)):
         told = _Told(pa.array([], pa.string()), pa.array([], pa.string()), {})
         run = each.run_id
         if each.lineage is not None:
@@ -107,15 +105,14 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime) -> Fo
     return found
 
 
-def made_by(dataset: Dataset, manifest: Manifest) -> Iterator[Manifest]:
+def made_by(dataset: Dataset, version: int) -> Iterator[HistoryLine]:
     """The versions whose runs made a version what it is, newest first: what a roll-back took back is passed over."""
-    while True:
-        while manifest.rollback is not None:
-            manifest = dataset.manifest(int(manifest.rollback["to"]))
-        yield manifest
-        if manifest.parent is None:
-            return
-        manifest = dataset.manifest(manifest.parent)
+    wanted: int | None = version
+    for each in dataset.history():
+        if each.version == wanted:
+            if each.rollback is None:
+                yield each
+            wanted = each.parent if each.rollback is None else int(each.rollback["to"])
 
 
 def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now: datetime, root: str) -> _Told:
@@ -210,13 +207,7 @@ def _joined(arrays: list[Any]) -> Any:
     return pa.concat_arrays(arrays) if arrays else pa.array([], pa.string())
 
 
-def log_of(store: Store, manifest: Manifest) -> Any:
-    """The change log of a version: its columns key and class. Raises CorruptError where it cannot be read."""
-    handle, _ = open_object(store, manifest.changes)
-    with handle:
-        try:
-            handle.seek(0)
-            table = pq.read_table(handle, columns=["key", "class"])
-        except (OSError, pa.ArrowInvalid) as fault:
-            raise CorruptError(f"{manifest.changes.path} is altered: {fault}", field=manifest.changes.path, hint=HINT) from fault
+def log_of(store: Store, version: HistoryLine) -> Any:
+    """The columns key and class of a version's change log, the class as text. Raises CorruptError where it cannot be read."""
+    table = read_table(store, version.changes, ["key", "class"])
     return table.set_column(1, "class", table.column("class").cast(pa.string()))

@@ -16,7 +16,7 @@ from typing import Any
 
 from merestone.audit.iso import record_of_version
 from merestone.dataset.current import chain, current, manifest_name
-from merestone.dataset.manifest import Manifest
+from merestone.dataset.manifest import HistoryLine, Manifest
 from merestone.dataset.record import record_names
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, UsageError
@@ -218,8 +218,8 @@ def _there(store: Store, sealed: RunManifest, gone: Mapping[str, Expired]) -> Ru
     return read_manifest(store, f"{ROOT}/{kept['run_manifest']}", sha256=kept["sha256"]) if kept is not None else None
 
 
-def _all(dataset: Dataset) -> list[Manifest]:
-    return list(dataset.manifests()) if current(dataset.store) is not None else []
+def _all(dataset: Dataset) -> list[HistoryLine]:
+    return list(dataset.history()) if current(dataset.store) is not None else []
 
 
 def _object(store: Store, name: str) -> bytes:

@@ -10,8 +10,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from merestone.audit import questions
-from merestone.dataset.current import current
-from merestone.dataset.manifest import Manifest
 from merestone.dataset.record import read_records
 from merestone.errors import UsageError
 from merestone.inspect import browse
@@ -40,8 +38,8 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
     attempts = attempts_of(dataset.store, run_id)
     last = attempts[-1]
     paths = {each.path for each in attempts}
-    manifests = list(dataset.manifests()) if current(dataset.store) is not None else []
-    made: Manifest | None = next((each for each in reversed(manifests) if each.lineage and each.lineage["run_manifest"] in paths), None)
+    known = questions.version_of(dataset, paths)
+    made = dataset.manifest(known.version) if known is not None else None
     told = steps.run_steps(dataset.store, attempts, ROOT)
     record = next((each for each in reversed(read_records(dataset.store, run_id))), None)
     about: dict[str, Any] = last.doc.get("about") or {}
@@ -71,8 +69,8 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
         delivery_digest=delivery.get("set_digest"),
         delivery_crs=source.get("crs"),
         features=made.features if made else None,
-        size=sum(each.bytes for each in made.files) if made else None,
-        files=len(made.files) if made else None,
+        size=made.files.bytes if made else None,
+        files=made.files.count if made else None,
         crs=f"EPSG:{made.contract['crs_epsg']}" if made else None,
         root=last.root,
         run_manifest=last.path,

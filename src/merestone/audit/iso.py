@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID, uuid5
 
+from merestone.audit import questions
 from merestone.dataset.current import current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.version import Dataset
@@ -73,16 +74,14 @@ def record_of_run(text: str, run_id: str) -> Record:
     dataset = open_dataset(parse_address(text).where)
     attempts = attempts_of(dataset.store, run_id)
     head = current(dataset.store)
-    manifests = list(dataset.manifests()) if head is not None else []
-    paths = {each.path for each in attempts}
-    made = next((each for each in reversed(manifests) if each.lineage and each.lineage["run_manifest"] in paths), None)
+    made = questions.version_of(dataset, {each.path for each in attempts})
     if made is not None:
         return record_of_version(f"{parse_address(text).where}@{made.version}")
     about = attempts[-1].doc.get("about", {})
     name = about.get("dataset") or _folder(dataset)
     opening = f"Run {run_id} of {name} published no version."
     sources = [_delivery(about["source"], {})] if about.get("source") else []
-    return _record(dataset.store, attempts, manifests[0] if manifests else None, opening, sources, None, name=name)
+    return _record(dataset.store, attempts, head.manifest if head is not None else None, opening, sources, None, name=name)
 
 
 def _record(
@@ -209,11 +208,10 @@ def _shown(source: Mapping[str, Any]) -> str:
 
 def _extent(manifest: Manifest) -> tuple[float, float, float, float] | None:
     """West, south, east, north of the files in degrees (WGS 84), None where no feature has a position."""
-    boxes = [each.bbox for each in manifest.files if each.bbox is not None and all(map(math.isfinite, each.bbox))]
-    if not boxes:
+    box = manifest.files.bbox
+    if box is None or not all(map(math.isfinite, box)):
         return None
-    sides = min(box[0] for box in boxes), min(box[1] for box in boxes), max(box[2] for box in boxes), max(box[3] for box in boxes)
-    found = box_in(sides, f"EPSG:{manifest.contract['crs_epsg']}", "EPSG:4326")
+    found = box_in(box, f"EPSG:{manifest.contract['crs_epsg']}", "EPSG:4326")
     if found is None:
         return None
     west, south, east, north = found

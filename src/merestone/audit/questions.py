@@ -5,10 +5,11 @@ Not here: why one feature is as it is (`browse.why`), the gates over completenes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from merestone.dataset.current import current
+from merestone.dataset.manifest import HistoryLine
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
 from merestone.inspect import browse
@@ -27,7 +28,15 @@ def versions_of(dataset: Dataset) -> dict[str, int]:
     """Run manifest to the version that it made. A roll-back names the lineage of an older version: the oldest one is the one it made."""
     if current(dataset.store) is None:
         return {}
-    return {each.lineage["run_manifest"]: each.version for each in dataset.manifests() if each.lineage}
+    return {each.lineage["run_manifest"]: each.version for each in dataset.history() if each.lineage}
+
+
+def version_of(dataset: Dataset, run_manifests: Collection[str]) -> HistoryLine | None:
+    """The version that one of the run manifests made, the oldest that names it; None where none does."""
+    if current(dataset.store) is None:
+        return None
+    found = [each for each in dataset.history() if each.lineage and each.lineage["run_manifest"] in run_manifests]
+    return found[-1] if found else None
 
 
 def chosen_runs(dataset: Dataset, run_ids: Sequence[str]) -> list[list[RunManifest]]:

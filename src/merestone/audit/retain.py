@@ -146,7 +146,7 @@ def _needed(dataset: Dataset, going: Sequence[Prefix]) -> dict[str, Any]:
     manifest = dataset.manifest(None)
     live = load_table(dataset.store, manifest.index).column("key").combine_chunks()
     found: dict[str, list[Any]] = {}
-    for each in made_by(dataset, manifest):
+    for each in made_by(dataset, manifest.version):
         if not len(live):
             break
         log = log_of(dataset.store, each)

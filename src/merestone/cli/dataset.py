@@ -115,7 +115,7 @@ def files(dataset: str, form: str, as_json: bool) -> int:
     value: dict[str, Any] = {"name": version.manifest.name, "version": version.number, "url": version.store.url}
     if form == "paths":
         shown = "\n".join(views.file_paths(version))
-        value["files"] = [each.to_json() for each in version.manifest.files]
+        value["files"] = [each.to_json() for each in version.files]
     else:
         shown = views.duckdb_view(version) if form == "duckdb" else views.gdal_vrt(version)
         value[form] = shown

@@ -12,7 +12,8 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from merestone.cli.family import refuse
-from merestone.dataset.version import Box, check_box
+from merestone.dataset.manifest import Box
+from merestone.dataset.version import check_box
 from merestone.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])

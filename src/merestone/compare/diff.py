@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from merestone.change.classes import Before
 from merestone.compare.sides import Side, open_side
@@ -29,7 +28,7 @@ from merestone.dataset.current import Current, current
 from merestone.dataset.feed import Changes
 from merestone.dataset.index import load
 from merestone.dataset.known import Halves, Known, find, sort_by_hash
-from merestone.dataset.rows import open_object
+from merestone.dataset.proved import read_table
 from merestone.dataset.version import Dataset
 from merestone.engine.threads import Threads
 from merestone.errors import InternalError
@@ -213,7 +212,7 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
     here.mkdir()
     engine = Threads(environment.cores())
     run = Run(publication, PublishSettings(), store, head, str(here), engine, environment.nonce(), environment.now(), time.perf_counter())
-    prepared = prepare(publication, head, source)
+    prepared = prepare(publication, head, source, scheme=run.scheme)
     run.prepared = prepared = replace(prepared, rules=WholeRules())
     if prepared.unreadable or _hopeless(prepared.findings):
         return _Passed(tuple(each for each in prepared.findings if each.severity == "error" and each.rule != "extra"), None, left_out)
@@ -276,10 +275,7 @@ def _suppressed(dataset: Dataset, version: int) -> tuple[str, ...]:
     """The keys of the features that differ by noise below the grid only: no part of a feed, but of the log."""
     if version == 1:
         return ()
-    handle, _ = open_object(dataset.store, dataset.manifest(version).changes)
-    with handle:
-        handle.seek(0)
-        table = pq.read_table(handle, columns=["key", "class"], use_threads=False)
+    table = read_table(dataset.store, dataset.manifest(version).changes, ["key", "class"])
     key = table.column("key").filter(pc.equal(table.column("class").cast(pa.string()), "suppressed")).combine_chunks()
     listed: Any = keys.ids_of(key).to_pylist() if len(key) else []
     return tuple(listed)

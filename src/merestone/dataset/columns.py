@@ -39,7 +39,7 @@ def columns_of(manifest: Manifest, written: Iterable[Any]) -> Columns:
 
     Args:
         manifest: the version.
-        written: pyarrow schemas of its files, one for each kind of file (each version that wrote some) is enough.
+        written: the pyarrow schema of its newest file, none where it has no files.
 
     Raises:
         CorruptError: a field is neither in a file nor has a type that can be stored.

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.dataset.known import CHANGES_SCHEMA
-from merestone.dataset.manifest import Manifest, ObjectRef
-from merestone.dataset.rows import HINT, open_object
+from merestone.dataset.manifest import HistoryLine, Manifest, ObjectRef
+from merestone.dataset.proved import HINT, opened, proving
 from merestone.dataset.version import Dataset, Version
 from merestone.errors import CorruptError, UsageError
 from merestone.identity import key as keying
@@ -89,7 +89,7 @@ def changes(dataset: Dataset, from_version: int | None = None, to_version: int |
             field="--from",
             hint=f"use --from {target.version} --to {start} and read the classes the other way round",
         )
-    steps, base = _steps(dataset, start, target)
+    steps, base = _steps(dataset, start, target.version)
     table = fold([read_log(dataset.store, step.changes) for step in reversed(steps)])
     version = Version(dataset.store, target)
     key = key_columns(version, table, base)
@@ -179,16 +179,11 @@ def read_log(store: Store, ref: ObjectRef) -> Any:
     Raises:
         CorruptError: it is missing, cut or altered.
     """
-    handle, parquet = open_object(store, ref)
-    with handle:
-        try:
-            parts = []
-            for group in range(parquet.metadata.num_row_groups):
-                part = parquet.read_row_group(group, columns=_LOGGED, use_threads=False)
-                names = part.column("class").cast(pa.string())
-                parts.append(part.set_column(1, "class", names).filter(pc.is_in(names, value_set=pa.array(CLASSES))))
-        except (OSError, KeyError, pa.ArrowInvalid) as fault:
-            raise CorruptError(f"{ref.path} is altered: {fault}", field=ref.path, hint=HINT) from fault
+    parts = []
+    with opened(store, ref) as parquet, proving(ref):
+        for part in parquet.groups(_LOGGED):
+            names = part.column("class").cast(pa.string())
+            parts.append(part.set_column(1, "class", names).filter(pc.is_in(names, value_set=pa.array(CLASSES))))
     columns = {"partition": pa.string(), "old_partition": pa.string(), "digest": pa.binary(16), "old_digest": pa.binary(16)}
     tables = [
         pa.table({name: part.column(name).cast(columns.get(name, FEED_SCHEMA.field(name).type)) for name in FEED_SCHEMA.names})
@@ -231,7 +226,7 @@ def rows_of(version: Version, feed: Any, partition: str) -> Any:
     names = tuple(version.manifest.key["columns"])
     keys = feed.column("key").combine_chunks()
     rows, found = [], []
-    for file in version.manifest.files:
+    for file in version.files:
         if file.partition not in places:
             continue
         for batch in version.file_batches(file):
@@ -254,22 +249,20 @@ def rows_of(version: Version, feed: Any, partition: str) -> Any:
     return table
 
 
-def _steps(dataset: Dataset, start: int, target: Manifest) -> tuple[list[Manifest], Manifest | None]:
-    """The versions after `start` up to the target, newest first, and the manifest of `start` (None for 0)."""
-    steps: list[Manifest] = []
-    for manifest in dataset.manifests():
-        if manifest.version > target.version:
-            continue
-        if manifest.version == start:
-            return steps, manifest
-        steps.append(manifest)
-        if manifest.version < start:
+def _steps(dataset: Dataset, start: int, target: int) -> tuple[list[HistoryLine], Manifest | None]:
+    """The versions after `start` up to the target, newest first, and the manifest of `start` (None for 0).
+
+    Raises:
+        UsageError: there is no version `start`.
+    """
+    base = dataset.manifest(start) if start else None
+    steps = []
+    for each in dataset.history():
+        if each.version <= start:
             break
-    else:
-        if start == 0:
-            return steps, None
-    dataset.manifest(start)  # says what there is
-    raise UsageError(f"{dataset.url} has no version {start}", field="--from", hint="`merestone log` lists all versions")
+        if each.version <= target:
+            steps.append(each)
+    return steps, base
 
 
 def _fold(table: Any, step: npt.NDArray[np.int64]) -> Any:

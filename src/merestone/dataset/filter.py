@@ -30,7 +30,7 @@ import shapely
 
 from merestone.dataset import feed
 from merestone.dataset.feed import FEED_SCHEMA, Changes
-from merestone.dataset.version import Box
+from merestone.dataset.manifest import Box
 from merestone.errors import UsageError
 from merestone.geometry import kernel
 

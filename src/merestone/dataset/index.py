@@ -17,7 +17,7 @@ from merestone.columnar import hashing
 from merestone.dataset.known import INDEX_SCHEMA, Known, find, halves, sort_by_hash
 from merestone.dataset.manifest import IndexRef, ObjectRef
 from merestone.dataset.partition import Partitions
-from merestone.dataset.rows import HINT, open_object
+from merestone.dataset.proved import opened
 from merestone.errors import CorruptError
 from merestone.storage.port import Store
 
@@ -32,13 +32,9 @@ def _read(store: Store, ref: ObjectRef, columns: list[str], *, prove: bool = Fal
     Raises:
         CorruptError: the file is missing, cut or not what the manifest says.
     """
-    handle, file = open_object(store, ref, prove=prove)
-    with handle:
-        try:
-            for group in range(file.metadata.num_row_groups):
-                yield from file.read_row_group(group, columns=columns, use_threads=False).to_batches()
-        except (OSError, pa.ArrowInvalid) as fault:
-            raise CorruptError(f"{ref.path} of the feature index is altered: {fault}", field=ref.path, hint=HINT) from fault
+    with opened(store, ref, whole=prove) as file:
+        for table in file.groups(columns):
+            yield from table.to_batches()
 
 
 def _codes(column: Any, partitions: Partitions) -> npt.NDArray[np.int32]:

@@ -5,18 +5,27 @@ Not here: words on a screen (`render`), the changes themselves (`feed`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from merestone.dataset.current import Current
+from merestone.dataset.history import lines
 from merestone.dataset.manifest import Manifest, ObjectRef
-from merestone.dataset.record import RunRecord, read_records
+from merestone.dataset.pages import Entry, live_files
+from merestone.dataset.record import RunRecord, read_named, record_names
 from merestone.dataset.version import Dataset
+from merestone.storage.port import Store
+
+FOLDERS = ("data/", "_changes/", "_index/", "_findings/", "_pages/", "_history/")
+"""Where the objects of versions stand; each is called `<run_id>-<nonce>...`."""
+GOOD = ("published", "unchanged")
+"""How an attempt ends whose delivery is what is published."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One version in the log. `bytes_written` is what it added: its data files, change log, index and findings."""
+class LogEntry:
+    """One version in the log. `bytes_written` is what it added: its data files, change log, index, findings and page."""
 
     version: int
     parent: int | None
@@ -73,7 +82,7 @@ class Status:
         return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"since": since}
 
 
-def log(dataset: Dataset) -> list[Entry]:
+def log(dataset: Dataset) -> list[LogEntry]:
     """Every version, newest first.
 
     Raises:
@@ -81,40 +90,40 @@ def log(dataset: Dataset) -> list[Entry]:
         CorruptError: the chain of versions is broken.
     """
     return [
-        Entry(
-            manifest.version,
-            manifest.parent,
-            manifest.time_utc,
-            manifest.run_id,
-            manifest.contract_version,
-            manifest.features,
-            manifest.counts,
-            manifest.files_written,
-            manifest.files_carried,
-            sum(ref.bytes for ref in objects(manifest) if added_by(manifest, ref)),
-            manifest.rollback["reason"] if manifest.rollback else None,
+        LogEntry(
+            each.version,
+            each.parent,
+            each.time_utc,
+            each.run_id,
+            each.contract_version,
+            each.features,
+            each.counts,
+            each.files_written,
+            each.files_carried,
+            each.bytes_written,
+            each.rollback["reason"] if each.rollback else None,
         )
-        for manifest in dataset.manifests()
+        for each in dataset.history()
     ]
 
 
 def status(dataset: Dataset) -> Status:
     """How the dataset stands now. Raises as `log` does, and CorruptError where a run record cannot be read."""
-    manifests = list(dataset.manifests())
-    head = manifests[0]
-    live = {ref.path for ref in objects(head)}
-    old = {ref.path for manifest in manifests[1:] for ref in objects(manifest)} - live
+    current = dataset.current()
+    head, versions = current.manifest, list(lines(dataset.store, current))
+    live = {ref.path for ref in objects(dataset.store, head)}
+    stems = {stem_of(each.changes) for each in versions}
     live_bytes = old_bytes = loose_bytes = 0
-    for folder in ("data/", "_changes/", "_index/", "_findings/"):
+    for folder in FOLDERS:
         for name, size in dataset.store.list(folder):
             if name in live:
                 live_bytes += size
-            elif name in old:
+            elif written_as(name, stems):
                 old_bytes += size
             else:
                 loose_bytes += size
-    records = read_records(dataset.store)
-    good = [record for record in records if record.status in ("published", "unchanged")]
+    records = recent_records(dataset.store, current)
+    good = [record for record in records if record.status in GOOD]
     fresh = max(good, key=lambda record: (record.ended_utc or "", record.started_utc), default=None)
     since = tuple(
         record
@@ -130,7 +139,7 @@ def status(dataset: Dataset) -> Status:
         head.contract_version,
         fresh.ended_utc if fresh else None,
         since,
-        len(manifests),
+        len(versions),
         live_bytes,
         old_bytes,
         loose_bytes,
@@ -148,17 +157,55 @@ def _why(record: RunRecord) -> str:
     return f"{first['surface']}.{first['rule']}: {first['observed']}" if first else ""
 
 
-def objects(manifest: Manifest) -> Iterator[ObjectRef]:
-    """Every object that a version names, lineage apart (it names its own parts)."""
-    yield from manifest.files
+def recent_records(store: Store, head: Current) -> list[RunRecord]:
+    """The run records that stand in the store since the last delivery that proved to be what is published, older ones at need.
+
+    The history says which records each commit found; so only those are read that came later, back to a published or unchanged one.
+
+    Raises:
+        CorruptError: a record or a piece of the history cannot be read.
+    """
+    names = {f"{run_id}-{attempt}": name for run_id, attempt, name in record_names(store)}
+    groups = [each.records for each in lines(store, head)]
+    before = {each for group in groups for each in group}
+    found = read_named(store, [name for key, name in names.items() if key not in before])
+    settled = False
+    for group in groups:
+        # One group more than needed: an attempt that was refused while another ran began after it and ended before.
+        last, settled = settled, any(each.status in GOOD for each in found)
+        if last:
+            break
+        found += read_named(store, [names[key] for key in group if key in names])
+    return sorted(found, key=lambda record: (record.started_utc, record.run_id, record.attempt))
+
+
+def new_records(store: Store, head: Current | None) -> tuple[str, ...]:
+    """The run records that no version knows of yet, as `<run_id>-<attempt>`; what the next version says in `records`."""
+    before = {each for line in lines(store, head) for each in line.records} if head is not None else set()
+    return tuple(each for each in (f"{run_id}-{attempt}" for run_id, attempt, _ in record_names(store)) if each not in before)
+
+
+def objects(store: Store, manifest: Manifest, read: dict[str, dict[str, Entry]] | None = None) -> Iterator[ObjectRef]:
+    """Every object that a version names, lineage apart (it names its own parts). `read` as for `live_entries`."""
+    yield from manifest.files.pages
+    yield from live_files(store, manifest.files, read)
     yield manifest.changes
+    if manifest.tree:
+        yield manifest.tree
     if manifest.index.checkpoint:
         yield manifest.index.checkpoint
     yield from (ref for _, ref in manifest.index.log if ref.path != manifest.changes.path)
     if manifest.findings:
         yield manifest.findings
+    yield from manifest.history.chunks
 
 
-def added_by(manifest: Manifest, ref: ObjectRef) -> bool:
-    """Whether the version wrote the object itself: its name carries the run."""
-    return ref.path.rsplit("/", 1)[-1].startswith(f"{manifest.run_id}-")
+def stem_of(changes: ObjectRef) -> str:
+    """How the objects of a version's attempt are called: `<run_id>-<nonce>`, from its change log."""
+    return changes.path.rpartition("/")[2].removesuffix(".parquet")
+
+
+def written_as(path: str, stems: Collection[str]) -> bool:
+    """Whether an object was written by an attempt of one of the stems."""
+    name = path.rpartition("/")[2].removesuffix(".parquet")
+    return name in stems or name.rpartition("-")[0] in stems

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 NO_POSITION = "cell=none"
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"  # what Hive-style readers take for null
@@ -106,18 +107,39 @@ def place(tree: Tree, centres: Floats) -> Ints:
     return out
 
 
-def tree_to_json(tree: Tree) -> dict[str, Any] | None:
-    """The splits as they stand in the manifest: null for a leaf."""
-    if isinstance(tree, Leaf):
-        return None
-    return {"axis": tree.axis, "at": tree.at, "below": tree_to_json(tree.below), "above": tree_to_json(tree.above)}
+TREE_SCHEMA = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("axis", pa.int8(), nullable=False),
+        pa.field("at", pa.float64(), nullable=False),
+    ]
+)
 
 
-def tree_from_json(doc: dict[str, Any] | None) -> Tree:
-    """Read the splits of a manifest."""
-    if doc is None:
-        return Leaf()
-    return Split(doc["axis"], doc["at"], tree_from_json(doc["below"]), tree_from_json(doc["above"]))
+def tree_to_table(tree: Tree) -> Any:
+    """The splits of a tree as a pyarrow.Table of TREE_SCHEMA, each under the path of below (0) and above (1) that leads to it."""
+    found: list[tuple[str, int, float]] = []
+    waiting: list[tuple[str, Tree]] = [("", tree)]
+    while waiting:
+        path, node = waiting.pop()
+        if isinstance(node, Split):
+            found.append((path, node.axis, node.at))
+            waiting += [(path + "1", node.above), (path + "0", node.below)]
+    columns = zip(*found, strict=True) if found else ((), (), ())
+    return pa.Table.from_arrays([pa.array(each, kind.type) for each, kind in zip(columns, TREE_SCHEMA, strict=True)], schema=TREE_SCHEMA)
+
+
+def tree_from_table(table: Any) -> Tree:
+    """Read the splits of a tree back."""
+    splits = {path: (axis, at) for path, axis, at in zip(*(each.to_pylist() for each in table.columns), strict=True)}
+
+    def grown(path: str) -> Tree:
+        if path not in splits:
+            return Leaf()
+        axis, at = splits[path]
+        return Split(axis, at, grown(path + "0"), grown(path + "1"))
+
+    return grown("")
 
 
 def encode_value(value: str | None) -> str:

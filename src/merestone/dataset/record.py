@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
@@ -113,5 +113,10 @@ def read_records(store: Store, run_id: str | None = None) -> list[RunRecord]:
     Raises:
         CorruptError: a record cannot be read.
     """
-    found = [RunRecord.from_bytes(store.get(name), where=name) for _, _, name in record_names(store, run_id)]
+    found = read_named(store, [name for _, _, name in record_names(store, run_id)])
     return sorted(found, key=lambda record: (record.started_utc, record.run_id, record.attempt))
+
+
+def read_named(store: Store, names: Iterable[str]) -> list[RunRecord]:
+    """The records of some names, in their order. Raises CorruptError where one cannot be read."""
+    return [RunRecord.from_bytes(store.get(name), where=name) for name in names]

@@ -15,12 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from merestone.columnar import hashing
-from merestone.dataset.current import POINTER, chain, current, manifest_name, manifest_numbers
+from merestone.dataset.current import POINTER, Current, chain, current, manifest_name, manifest_numbers
+from merestone.dataset.history import lines
 from merestone.dataset.index import load_table
 from merestone.dataset.known import Sum, halves
 from merestone.dataset.log import objects
-from merestone.dataset.manifest import DataFile, Manifest, ObjectRef
-from merestone.dataset.rows import checksum
+from merestone.dataset.manifest import DataFile, Manifest, ObjectRef, line_of, sha256
+from merestone.dataset.pages import Entry, live_files
+from merestone.dataset.proved import checksum, footer_of
 from merestone.errors import CorruptError, UsageError
 from merestone.storage.port import Store
 
@@ -85,9 +87,10 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
     """
     damages: list[Damage] = []
     versions = _versions(store, damages)
+    pages: dict[str, dict[str, Entry]] = {}
     named: dict[str, tuple[ObjectRef, list[Manifest]]] = {}
     for manifest in versions:
-        for ref in objects(manifest):
+        for ref in _named(store, manifest, pages, damages):
             known, users = named.setdefault(ref.path, (ref, []))
             users.append(manifest)
             if (known.bytes, known.sha256, known.rows) != (ref.bytes, ref.sha256, ref.rows):
@@ -111,9 +114,9 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
         total += ref.bytes
         rows += ref.rows
     for manifest in versions:
-        damages += _sums(manifest)
+        damages += _sums(store, manifest, pages)
     if versions and not any(ref.path in broken for ref in _index_objects(versions[0])):
-        damages += _index(store, versions[0])
+        damages += _index(store, versions[0], pages)
     chained = {manifest.version for manifest in versions}
     orphans = tuple(manifest_name(number) for number in manifest_numbers(store) if versions and number not in chained)
     return VerifyReport(tuple(sorted(chained)), len(named), total, rows, tuple(damages), orphans)
@@ -126,12 +129,43 @@ def _versions(store: Store, damages: list[Damage]) -> list[Manifest]:
         head = current(store)
         if head is None:
             raise UsageError(f"{store.url} holds no published dataset", field=store.url, hint="check the path")
-        for manifest, _ in chain(store, head):
+        proved: list[tuple[Manifest, str]] = []
+        for manifest, checksum in chain(store, head):
             out.append(manifest)
+            proved.append((manifest, checksum))
+        _history(store, head, proved, damages)
     except CorruptError as fault:
         seen = tuple(each.version for each in out)
         damages.append(Damage(fault.field or POINTER, fault.message, "a chain of versions down to the first", "it ends here", seen))
     return out
+
+
+def _named(store: Store, manifest: Manifest, pages: dict[str, dict[str, Entry]], damages: list[Damage]) -> list[ObjectRef]:
+    """Every object of a version; of one whose pages cannot be read, the pages."""
+    try:
+        return list(objects(store, manifest, pages))
+    except CorruptError as fault:
+        name = manifest_name(manifest.version)
+        if fault.field not in {each.path for each in manifest.files.pages}:
+            raise
+        damages.append(Damage(str(fault.field), fault.message, "pages that add up to the files of the version", name, (manifest.version,)))
+        return [*manifest.files.pages, manifest.changes, *_index_objects(manifest), *manifest.history.chunks]
+
+
+def _history(store: Store, head: Current, versions: list[tuple[Manifest, str]], damages: list[Damage]) -> None:
+    """The lines of the history against the manifests that they stand for."""
+    try:
+        said = list(lines(store, head))
+    except CorruptError as fault:
+        damages.append(Damage(fault.field or "_history/", fault.message, "a readable history", "none", (head.manifest.version,)))
+        return
+    held = [line_of(manifest, checksum) for manifest, checksum in versions]
+    if said != held:
+        wrong = sorted({each.version for each in (*said, *held) if each not in said or each not in held})
+        name = manifest_name(head.manifest.version)
+        damages.append(
+            Damage(name, "the history differs from the manifests", f"{len(held)} versions", f"others at {wrong}", (head.manifest.version,))
+        )
 
 
 def _object(store: Store, ref: ObjectRef, versions: tuple[int, ...]) -> Iterator[Damage]:
@@ -151,9 +185,11 @@ def _object(store: Store, ref: ObjectRef, versions: tuple[int, ...]) -> Iterator
             if found != ref.sha256:
                 yield damage("altered", f"sha256 {ref.sha256}", f"sha256 {found}")
                 return
+            if ref.footer_sha256 is not None and sha256(footer_of(handle, ref.bytes)) != ref.footer_sha256:
+                yield damage("another footer than the manifest says", f"sha256 {ref.footer_sha256}", "another")
             handle.seek(0)
             meta = pq.read_metadata(handle)
-    except (FileNotFoundError, OSError, pa.ArrowInvalid) as fault:
+    except (OSError, ValueError, pa.ArrowException) as fault:
         yield damage("unreadable", "a Parquet file", fault)
         return
     if meta.num_rows != ref.rows:
@@ -178,8 +214,10 @@ def _geo_problem(geo: bytes | None) -> str | None:
         return f"unreadable: {fault!r}"
 
 
-def _sums(manifest: Manifest) -> Iterator[Damage]:
-    rows = sum(file.rows for file in manifest.files)
+def _sums(store: Store, manifest: Manifest, pages: dict[str, dict[str, Entry]]) -> Iterator[Damage]:
+    if any(each.path not in pages for each in manifest.files.pages):
+        return  # a page that cannot be read is among the damages
+    rows = sum(file.rows for file in live_files(store, manifest.files, pages))
     if rows != manifest.features:
         yield Damage(
             manifest_name(manifest.version), "the files do not add up", f"{manifest.features} features", f"{rows} rows", (manifest.version,)
@@ -192,7 +230,7 @@ def _index_objects(manifest: Manifest) -> Iterator[ObjectRef]:
     yield from (ref for _, ref in manifest.index.log)
 
 
-def _index(store: Store, manifest: Manifest) -> Iterator[Damage]:
+def _index(store: Store, manifest: Manifest, pages: dict[str, dict[str, Entry]]) -> Iterator[Damage]:
     """The feature index of the current version against its files and its set digest."""
     name = manifest_name(manifest.version)
     versions = (manifest.version,)
@@ -206,7 +244,7 @@ def _index(store: Store, manifest: Manifest) -> Iterator[Damage]:
     counted = pc.value_counts(table.column("partition").cast(pa.string()))
     indexed = {each["values"]: each["counts"] for each in counted.to_pylist()}
     filed: dict[str, int] = {}
-    for file in manifest.files:
+    for file in live_files(store, manifest.files, pages):
         filed[file.partition] = filed.get(file.partition, 0) + file.rows
     for partition in sorted({*indexed, *filed}):
         if indexed.get(partition, 0) != filed.get(partition, 0):

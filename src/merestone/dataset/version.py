@@ -2,8 +2,7 @@
 
 Not here: which version is current (`current`), changes between versions (`feed`), SQL and VRT over the files (`views`).
 
-A read proves what it reads: each file has the size and the number of rows that the manifest says, and its pages their checksums. A file
-that is missing, cut or altered is an error that names it, never missing rows.
+A read proves what it reads (`proved`): an object that is missing, cut or altered is an error that names it, never a wrong or missing row.
 """
 
 from __future__ import annotations
@@ -17,16 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.dataset.columns import Columns, columns_of
-from merestone.dataset.current import Current, chain, current
-from merestone.dataset.manifest import DataFile, Manifest
-from merestone.dataset.rows import HINT, open_object
+from merestone.dataset.current import Current, current, read_manifest
+from merestone.dataset.history import line, lines
+from merestone.dataset.manifest import Box, DataFile, HistoryLine, Manifest
+from merestone.dataset.pages import live_files
+from merestone.dataset.proved import HINT, opened
+from merestone.dataset.rows import shaped
 from merestone.errors import CorruptError, MissingError, UsageError
 from merestone.storage.port import Store
 
 if TYPE_CHECKING:
     import geopandas as gpd
 
-Box = tuple[float, float, float, float]
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
@@ -57,32 +58,32 @@ class Dataset:
             )
         return found
 
-    def manifests(self) -> Iterator[Manifest]:
-        """The manifests of all versions, newest first, each link of the chain proved."""
-        return (manifest for manifest, _ in chain(self.store, self.current()))
+    def history(self) -> Iterator[HistoryLine]:
+        """What the history says of all versions, newest first; no manifest but the current one is read. Raises as `current` does."""
+        return lines(self.store, self.current())
 
     def versions(self) -> list[int]:
         """The numbers of all versions, oldest first. Gaps are legal."""
-        return sorted(manifest.version for manifest in self.manifests())
+        return sorted(each.version for each in self.history())
 
     def manifest(self, version: int | None = None) -> Manifest:
         """The manifest of a version, the current one by default.
 
         Raises:
             UsageError: there is no such version.
+            CorruptError: it is missing or altered.
         """
-        seen = []
-        for manifest in self.manifests():
-            if version in (None, manifest.version):
-                return manifest
-            seen.append(manifest.version)
-            if version is not None and manifest.version < version:
-                break
-        raise UsageError(
-            f"{self.store.url} has no version {version}",
-            field=str(version),
-            hint=f"the newest is {seen[0]}; `merestone log` lists them all",
-        )
+        head = self.current()
+        if version is None or version == head.manifest.version:
+            return head.manifest
+        found = line(self.store, head, version)
+        if found is None:
+            raise UsageError(
+                f"{self.store.url} has no version {version}",
+                field=str(version),
+                hint=f"the newest is {head.manifest.version}; `merestone log` lists them all",
+            )
+        return read_manifest(self.store, found.version, found.sha256)
 
     def version(self, version: int | None = None) -> Version:
         """A version to read from, the current one by default. Raises UsageError where there is none of that number."""
@@ -90,7 +91,7 @@ class Dataset:
 
     def files(self, version: int | None = None) -> tuple[DataFile, ...]:
         """The live data files of a version; paths are relative to `url`."""
-        return self.manifest(version).files
+        return self.version(version).files
 
     def to_arrow(self, columns: Sequence[str] | None = None, bbox: Box | None = None, version: int | None = None) -> Any:
         """See `Version.to_arrow`."""
@@ -114,6 +115,7 @@ class Version:
         self.manifest = manifest
         self._columns: Columns | None = None
         self._written: dict[int, Any] = {}
+        self._files: tuple[DataFile, ...] | None = None
 
     @property
     def number(self) -> int:
@@ -121,25 +123,31 @@ class Version:
         return self.manifest.version
 
     @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The live data files, ordered by path; they are read from the pages once. Raises CorruptError where a page is damaged."""
+        if self._files is None:
+            self._files = live_files(self.store, self.manifest.files)
+        return self._files
+
+    @property
     def columns(self) -> Columns:
-        """What a reader sees."""
+        """What a reader sees. Reads one data file, for its `geo` metadata."""
         if self._columns is None:
-            self._columns = columns_of(self.manifest, [self.file_schema(file) for file in self.one_of_each()])
+            self._columns = columns_of(self.manifest, [self.file_schema(file) for file in self.newest_file()])
         return self._columns
 
     def file_schema(self, file: DataFile) -> Any:
         """The pyarrow schema of a data file; files that one version wrote have one schema, so one footer of each is read."""
         if file.version not in self._written:
-            handle, parquet = open_object(self.store, file)
-            with handle:
-                self._written[file.version] = parquet.schema_arrow
+            with opened(self.store, file) as parquet:
+                self._written[file.version] = parquet.schema
         return self._written[file.version]
 
     def files_in(self, bbox: Box | None) -> list[DataFile]:
         """The data files that can hold features whose boxes meet `bbox` (x, y minimum then maximum, in the contract's CRS)."""
         if bbox is None:
-            return list(self.manifest.files)
-        return [file for file in self.manifest.files if file.bbox is not None and _meet(file.bbox, bbox)]
+            return list(self.files)
+        return [file for file in self.files if file.bbox is not None and _meet(file.bbox, bbox)]
 
     def batches(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> Iterator[Any]:
         """The rows as pyarrow.RecordBatch, file by file, row group by row group.
@@ -196,10 +204,9 @@ class Version:
         frame.insert(table.schema.names.index(geometry), geometry, geopandas.GeoSeries(shapes, crs=self.columns.epsg))
         return geopandas.GeoDataFrame(frame, geometry=geometry)
 
-    def one_of_each(self) -> list[DataFile]:
-        """A file of each version that wrote some, newest first."""
-        one = {file.version: file for file in self.manifest.files}
-        return [one[version] for version in sorted(one, reverse=True)]
+    def newest_file(self) -> list[DataFile]:
+        """One file of the newest version that wrote some, in a list; none where there are no files. Fields are only ever added: it has them all."""
+        return [max(self.files, key=lambda file: (file.version, file.path))] if self.files else []
 
     def _select(self, columns: Sequence[str] | None) -> Any:
         schema = self.columns.schema
@@ -216,9 +223,8 @@ class Version:
         return pa.schema([schema.field(name) for name in columns], metadata=metadata)
 
     def _read(self, file: DataFile, schema: Any, bbox: Box | None) -> Iterator[Any]:
-        handle, parquet = open_object(self.store, file)
-        with handle:
-            there = set(parquet.schema_arrow.names)
+        with opened(self.store, file) as parquet:
+            there = set(parquet.schema.names)
             wanted = [name for name in schema.names if name in there]
             cover = ""
             groups = list(range(parquet.metadata.num_row_groups))
@@ -226,14 +232,9 @@ class Version:
                 cover = _covering(parquet, file)
                 groups = [n for n in groups if _group_meets(parquet.metadata.row_group(n), cover, bbox)]
                 wanted = list(dict.fromkeys([*wanted, cover]))
-            for n in groups:
-                try:
-                    table = parquet.read_row_group(n, columns=wanted, use_threads=False)
-                except (OSError, pa.ArrowInvalid) as fault:
-                    raise CorruptError(f"{file.path} is altered: {fault}", field=file.path, hint=HINT) from fault
-                if bbox is not None:
-                    table = table.filter(_rows_meet(table.column(cover), bbox))
-                yield from _shape(table, schema).to_batches()
+            for table in parquet.groups(wanted, groups):
+                met = table if bbox is None else table.filter(_rows_meet(table.column(cover), bbox))
+                yield from shaped(file, met, schema).to_batches()
 
 
 def check_box(bbox: Sequence[float]) -> Box:
@@ -255,7 +256,7 @@ def _meet(one: Box, other: Box) -> bool:
 def _covering(parquet: Any, file: DataFile) -> str:
     """The name of the covering column of a data file (GeoParquet 1.1, `covering.bbox`)."""
     try:
-        geo = json.loads(parquet.schema_arrow.metadata[b"geo"])
+        geo = json.loads(parquet.schema.metadata[b"geo"])
         return str(geo["columns"][geo["primary_column"]]["covering"]["bbox"]["xmin"][0])
     except (TypeError, KeyError, ValueError) as fault:
         raise CorruptError(f"{file.path} does not name its covering column: {fault!r}", field=file.path, hint=HINT) from fault
@@ -284,13 +285,3 @@ def _rows_meet(cover: Any, bbox: Box) -> Any:
         pc.and_kleene(pc.less_equal(ymin, bbox[3]), pc.greater_equal(ymax, bbox[1])),
     )
     return pc.and_(pc.fill_null(meets, fill_value=False), column.is_valid())
-
-
-def _shape(table: Any, schema: Any) -> Any:
-    """The columns of `schema`; one that the file is older than comes as typed nulls."""
-    there = set(table.schema.names)
-    columns = [
-        table.column(each.name).cast(each.type) if each.name in there else pa.chunked_array([pa.nulls(table.num_rows, each.type)])
-        for each in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)

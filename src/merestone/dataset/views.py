@@ -32,7 +32,7 @@ _SIMPLE = {
 
 def file_paths(version: Version) -> list[str]:
     """The live data files as absolute paths (or URLs), in the manifest's order."""
-    return [f"{version.store.url}/{file.path}" for file in version.manifest.files]
+    return [f"{version.store.url}/{file.path}" for file in version.files]
 
 
 def duckdb_view(version: Version, name: str | None = None) -> str:
@@ -45,9 +45,9 @@ def duckdb_view(version: Version, name: str | None = None) -> str:
         name: the view's name; the dataset's by default.
     """
     head = f"CREATE OR REPLACE VIEW {_quoted(name or version.manifest.name)} AS\n"
-    if not version.manifest.files:
+    if not version.files:
         return f"{head}SELECT {_columns(version, set())} WHERE false;\n"
-    there = {each for file in version.one_of_each() for each in version.file_schema(file).names}
+    there = {each for file in version.newest_file() for each in version.file_schema(file).names}
     files = ",\n         ".join(_literal(path) for path in file_paths(version))
     return (
         f"{head}SELECT {_columns(version, there)}\nFROM read_parquet(\n"
@@ -76,7 +76,7 @@ def gdal_vrt(version: Version, name: str | None = None, adbc_driver: str | None 
         "    <FieldStrategy>Union</FieldStrategy>",
         f"    <FeatureCount>{version.manifest.features}</FeatureCount>",
     ]
-    for n, (file, path) in enumerate(zip(version.manifest.files, file_paths(version), strict=True)):
+    for n, (file, path) in enumerate(zip(version.files, file_paths(version), strict=True)):
         stem = file.path.rsplit("/", 1)[-1].removesuffix(".parquet")
         lines.append(f"    <OGRVRTLayer name={quoteattr(f'{layer}_{n}')}>")
         if adbc_driver is None:

@@ -8,22 +8,21 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from merestone.contract.files import read_document
 from merestone.dataset.columns import stored_type
 from merestone.dataset.current import current
-from merestone.dataset.manifest import Manifest
-from merestone.dataset.rows import HINT, open_object
+from merestone.dataset.manifest import HistoryLine, Manifest
+from merestone.dataset.proved import read_table
 from merestone.dataset.version import Dataset, Version
-from merestone.errors import CorruptError, UsageError
+from merestone.errors import UsageError
 from merestone.identity import key as keys
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import reading
@@ -150,7 +149,7 @@ def run_of(version: Version) -> tuple[str, int]:
     return sealed_of(version.store, manifest).run_id, manifest.version
 
 
-def sealed_of(store: Store, manifest: Manifest) -> RunManifest:
+def sealed_of(store: Store, manifest: Manifest | HistoryLine) -> RunManifest:
     """The run manifest of lineage that a version names, proved by its checksum.
 
     Raises:
@@ -159,7 +158,7 @@ def sealed_of(store: Store, manifest: Manifest) -> RunManifest:
     """
     if manifest.lineage is None:
         raise UsageError(
-            f"version {manifest.version} of {manifest.name} names no lineage",
+            f"version {manifest.version} names no lineage",
             field=str(manifest.version),
             hint="name another version with @N, or a run with --run",
         )
@@ -225,11 +224,11 @@ def why(dataset: Dataset, feature_id: str, limit: int | None = None) -> dict[str
         UsageError: neither a version nor a run knows the feature, or the text is not a key of this dataset.
         CorruptError: a manifest, change log or event file cannot be read.
     """
-    manifests = list(dataset.manifests())
-    head = manifests[0]
-    touched = list(_touches(dataset.store, manifests, _canonical_keys(manifests, feature_id)))
+    head = dataset.current().manifest
+    versions = list(dataset.history())
+    touched = list(_touches(dataset.store, versions, _canonical_keys(head.name, versions, feature_id)))
     # A roll-back names the lineage of an older version: the oldest version that names a run is the one that it made.
-    names = {each.lineage["run_manifest"]: each.version for each in manifests if each.lineage}
+    names = {each.lineage["run_manifest"]: each.version for each in versions if each.lineage}
     runs = reading.why(dataset.store, feature_id, versions=names, limit=limit)
     if not touched and not runs:
         raise UsageError(
@@ -251,17 +250,17 @@ def why(dataset: Dataset, feature_id: str, limit: int | None = None) -> dict[str
     }
 
 
-def _canonical_keys(manifests: list[Manifest], feature_id: str) -> list[bytes]:
+def _canonical_keys(name: str, versions: Sequence[HistoryLine], feature_id: str) -> list[bytes]:
     """The canonical keys that a feature id has had: one for each key rule under which the text is a key.
 
     Raises:
         UsageError: it is a key under no rule that the dataset ever had.
     """
-    rules = {str((each.key["columns"], each.key.get("types"))): each for each in manifests}
+    rules = {str((each.key["columns"], each.key.get("types"))): each.key for each in versions}
     found, wrong = [], []
     for each in rules.values():
         try:
-            found.append(canonical_key(each, feature_id))
+            found.append(canonical_key(name, each, feature_id))
         except UsageError as fault:
             wrong.append(fault)
     if not found:
@@ -269,18 +268,18 @@ def _canonical_keys(manifests: list[Manifest], feature_id: str) -> list[bytes]:
     return list(dict.fromkeys(found))
 
 
-def canonical_key(manifest: Manifest, feature_id: str) -> bytes:
-    """The canonical key bytes of a feature id.
+def canonical_key(name: str, key: Mapping[str, Any], feature_id: str) -> bytes:
+    """The canonical key bytes of a feature id, under the key rule of a version of the dataset `name`.
 
     Raises:
         UsageError: the text is not a key of this dataset.
     """
-    columns = list(manifest.key["columns"])
-    kinds = [stored_type(kind) for kind in manifest.key.get("types") or ["string"] * len(columns)]
+    columns = list(key["columns"])
+    kinds = [stored_type(kind) for kind in key.get("types") or ["string"] * len(columns)]
     wrong = UsageError(
-        f"{feature_id} is not a key of {manifest.name}",
+        f"{feature_id} is not a key of {name}",
         field=feature_id,
-        hint=f"the key is {', '.join(f'{name} ({kind})' for name, kind in zip(columns, kinds, strict=True))}"
+        hint=f"the key is {', '.join(f'{column} ({kind})' for column, kind in zip(columns, kinds, strict=True))}"
         + ("; write it as a JSON array" if len(columns) > 1 else ""),
     )
     try:
@@ -302,21 +301,17 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text)
 
 
-def _touches(store: Store, manifests: list[Manifest], known_as: list[bytes]) -> Iterator[dict[str, Any]]:
+def _touches(store: Store, versions: Sequence[HistoryLine], known_as: list[bytes]) -> Iterator[dict[str, Any]]:
     """What the change logs say of one key (its bytes under each key rule), newest version first, back to where it first came."""
-    for manifest in manifests:
-        handle, _ = open_object(store, manifest.changes)
-        with handle:
-            try:
-                handle.seek(0)
-                rows = pq.read_table(handle, filters=pc.field("key").isin(pa.array(known_as, pa.binary())), use_threads=False)
-            except (OSError, pa.ArrowInvalid) as fault:
-                raise CorruptError(f"{manifest.changes.path} is altered: {fault}", field=manifest.changes.path, hint=HINT) from fault
+    wanted = pa.array(known_as, pa.binary())
+    for each in versions:
+        table = read_table(store, each.changes)
+        rows = table.filter(pc.is_in(table.column("key"), value_set=wanted))
         for row in rows.to_pylist():
             yield {
-                "version": manifest.version,
-                "time_utc": manifest.time_utc,
-                "run_id": manifest.run_id,
+                "version": each.version,
+                "time_utc": each.time_utc,
+                "run_id": each.run_id,
                 "class": row["class"],
                 "labels": [name for name in ("reversed", "rekeyed") if row[name]],
                 "attributes": row["attributes"],
@@ -325,5 +320,5 @@ def _touches(store: Store, manifests: list[Manifest], known_as: list[bytes]) -> 
                 "fields": row["fields"] or [],
                 "partition": row["partition"],
                 "old_partition": row["old_partition"],
-                "reason": manifest.rollback["reason"] if manifest.rollback else None,
+                "reason": each.rollback["reason"] if each.rollback else None,
             }

@@ -27,7 +27,8 @@ import shapely
 
 from merestone.dataset.columns import Columns
 from merestone.dataset.feed import Changes, had, has
-from merestone.dataset.version import Box, Version
+from merestone.dataset.manifest import Box
+from merestone.dataset.version import Version
 from merestone.errors import MerestoneError, UsageError
 from merestone.identity import key as keys
 from merestone.inspect.output import written_whole

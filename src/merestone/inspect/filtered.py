@@ -17,7 +17,8 @@ from merestone.contract.body import from_body
 from merestone.dataset import feed
 from merestone.dataset.feed import Changes
 from merestone.dataset.filter import Filter, check, filtered, parse_where
-from merestone.dataset.version import Box, Dataset, Version
+from merestone.dataset.manifest import Box
+from merestone.dataset.version import Dataset, Version
 from merestone.errors import UsageError
 from merestone.inspect import show
 from merestone.normalise.transform import apply_operation

@@ -193,7 +193,7 @@ def _context(version: Version, table: Any) -> list[bytes]:
     places = {each for name in ("partition", "old_partition") for each in table.column(name).unique().to_pylist()}
     chosen: list[DataFile] = []
     rows = 0
-    for file in sorted(version.manifest.files, key=lambda each: (each.partition not in places, each.path)):
+    for file in sorted(version.files, key=lambda each: (each.partition not in places, each.path)):
         if rows + file.rows > _CONTEXT_ROWS and chosen:
             break
         chosen.append(file)

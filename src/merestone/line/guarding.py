@@ -9,11 +9,11 @@ from datetime import timedelta
 
 from merestone.change import guards
 from merestone.dataset.known import Known
+from merestone.dataset.log import recent_records
 from merestone.dataset.record import read_records
 from merestone.line import environment
 from merestone.line.finish import TOKEN_DAYS
 from merestone.line.mass_change import partitions_gone, renumbered
-from merestone.line.prepare import extent_of
 from merestone.line.run import Run
 from merestone.results.finding import Finding
 
@@ -47,7 +47,7 @@ def measured(run: Run, known: Known, *, rejected: int = 0, again: int = 0, exten
     projection = terms.projection
     now, then = received.extent, terms.parent.extent
     if then is None:
-        now, then = extent, extent_of(run.head.manifest)
+        now, then = extent, run.head.manifest.files.bbox
     metres = None if projection.geographic or not projection.same_crs else projection.metres
     found.append(guards.extent_shift(terms.geometry, now, then, rule.max_extent_shift, metres=metres, outside=received.outside))
     return [each for each in found if each is not None]
@@ -69,7 +69,7 @@ def confirmed(run: Run, stops: list[Finding]) -> bool:
     if given is None:
         return False
     now = environment.now()
-    for record in read_records(run.store):
+    for record in recent_records(run.store, run.head) if run.head else read_records(run.store):
         for issued in record.confirmations:
             if guards.confirms(
                 given,

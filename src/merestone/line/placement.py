@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from merestone.change.guards import Box
 from merestone.dataset.known import Halves
 from merestone.dataset.manifest import Manifest
-from merestone.dataset.partition import Partitions, Tree, build_tree, leaf_names, place, tree_from_json, tree_to_json
+from merestone.dataset.partition import Partitions, Tree, build_tree, leaf_names, place
+from merestone.dataset.scheme import Scheme
 from merestone.publication.publication import PartitionRule
 from merestone.scratch.spool import Numbers
 
@@ -43,23 +44,27 @@ class Placement:
         """Whether partitions are cells in space."""
         return self.rule.by == "kdtree"
 
-    def record(self, tree: Tree | None, bounds: Box, partitions: Partitions, named: set[str]) -> dict[str, Any]:
-        """The scheme as it stands in the manifest; `named` are the partitions that have a name for ever."""
+    def record(self, bounds: Box) -> dict[str, Any]:
+        """The scheme as it stands in the manifest; values stand in its pages, the tree in an object of its own."""
         scheme: dict[str, Any] = {"by": self.rule.by, "bounds": list(bounds)}
         if self.rule.by == "column":
-            return scheme | {"column": self.rule.column, "values": partitions.values_of(sorted(named))}
-        return scheme | ({"target_rows": self.rule.target_rows, "tree": tree_to_json(tree)} if tree is not None else {})
+            return scheme | {"column": self.rule.column}
+        return scheme | ({"target_rows": self.rule.target_rows} if self.rule.by == "kdtree" else {})
 
 
-def placement_after(rule: PartitionRule, last: Manifest | None) -> tuple[Placement, Partitions]:
-    """The scheme that follows a version, and the codes of its partitions; of a first publish where there is none."""
-    if last is None:
-        return Placement(rule), Partitions(rule.column if rule.by == "column" else None)
-    state = last.partitioning
-    bounds = tuple(state["bounds"])
-    if rule.by == "column":
-        return Placement(rule, None, bounds), Partitions(rule.column, state["values"].items())
-    return Placement(rule, tree_from_json(state["tree"]) if rule.by == "kdtree" else None, bounds), Partitions(None)
+def placement_after(rule: PartitionRule, last: Manifest | None, scheme: Scheme | None) -> tuple[Placement, Partitions]:
+    """The scheme that follows a version, and the codes of its partitions; of a first publish where there is none.
+
+    Args:
+        rule: as the publication has it.
+        last: the version that is followed.
+        scheme: how that version places its rows.
+    """
+    column = rule.column if rule.by == "column" else None
+    if last is None or scheme is None:
+        return Placement(rule), Partitions(column)
+    west, south, east, north = last.partitioning["bounds"]
+    return Placement(rule, scheme.tree, (west, south, east, north)), Partitions(column, scheme.values.items())
 
 
 def codes_of(partitions: Partitions, values: Any) -> npt.NDArray[np.int32]:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from merestone.change.guards import Box
@@ -23,6 +22,7 @@ from merestone.dataset.columns import stored_type
 from merestone.dataset.current import Current
 from merestone.dataset.known import Halves
 from merestone.dataset.manifest import Manifest
+from merestone.dataset.scheme import Scheme
 from merestone.errors import UsageError
 from merestone.gate.delivery import other_crs
 from merestone.gate.feature import DEGREES
@@ -58,13 +58,21 @@ from merestone.source.port import Delivery, GeometryColumn, Source
 _NO_BOUNDS = (0.0, 0.0, 1.0, 1.0)  # of the Hilbert order, until the extent of a first version is known
 
 
-def prepare(publication: Publication, head: Current | None, source: Source | None = None, *, evidence: Current | None = None) -> Prepared:
+def prepare(
+    publication: Publication,
+    head: Current | None,
+    source: Source | None = None,
+    *,
+    scheme: Scheme | None = None,
+    evidence: Current | None = None,
+) -> Prepared:
     """Settle everything that needs no row.
 
     Args:
         publication: how the dataset is made.
         head: the version that the delivery is to follow.
         source: a reader in place of the publication's.
+        scheme: how `head` places its rows.
         evidence: a version that says where positions are expected and how large numbers are, in place of `head`.
 
     Raises:
@@ -94,7 +102,7 @@ def prepare(publication: Publication, head: Current | None, source: Source | Non
     projection = _projection(contract, operation, others)
     domain, processing, digests = _digests(publication, contract, delivery, projection, last)
     layout = _layout(publication, contract, delivery, reading.cast, last)
-    placement, partitions = placement_after(publication.partition, last)
+    placement, partitions = placement_after(publication.partition, last, scheme)
     parent = _parent(
         publication,
         contract,
@@ -328,7 +336,7 @@ def _parent(
     key_table: tuple[Halves, Halves] | None,
 ) -> ParentTerms:
     known_under = last is not None and last.processing == processing and last.domain == domain and not rekeyed
-    if publication.guard.max_extent_shift is not None and last is not None and last.files and extent is None:
+    if publication.guard.max_extent_shift is not None and last is not None and last.features and extent is None:
         known_under = False  # the extent is then that of all rows as they come out
     same_source = last is not None and all(
         last.processing.get(part) == processing.get(part) for part in ("source_domain", "second_geometries")
@@ -398,15 +406,6 @@ def _published_rows(schema: Any, last: Manifest) -> PublishedRows:
     return PublishedRows(schema, tuple(last.key["columns"]))
 
 
-def extent_of(manifest: Manifest) -> Box | None:
-    """The extent of a version in the CRS of its contract; None where no feature has a position."""
-    boxes = np.array([each.bbox for each in manifest.files if each.bbox is not None])
-    if not len(boxes):
-        return None
-    low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
-    return float(low[0]), float(low[1]), float(high[0]), float(high[1])
-
-
 def last_extent(last: Manifest | None, projection: Projection) -> Box | None:
     """The extent of a version in the CRS of a delivery, where that is known exactly.
 
@@ -416,7 +415,7 @@ def last_extent(last: Manifest | None, projection: Projection) -> Box | None:
     if last is None:
         return None
     if projection.same_crs:
-        return extent_of(last)
+        return last.files.bbox
     noted = last.delivery.get("extent")
     if noted is None or operation is None or last.delivery.get("source", {}).get("crs") != operation.source:
         return None

@@ -94,7 +94,7 @@ def publish_onto(
 
 def _publish(run: Run) -> PublishResult:
     with run.stage("prepare"):
-        terms = run.prepared = prepare(run.publication, run.head)
+        terms = run.prepared = prepare(run.publication, run.head, scheme=run.scheme)
     findings = list(terms.findings)
     if terms.unreadable:
         return refuse(run, findings, "contract")

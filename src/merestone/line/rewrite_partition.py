@@ -29,7 +29,6 @@ class RewriteJob:
     layout: Layout
     published: PublishedRows
     stem: str
-    version: int
     run_id: str
 
 
@@ -80,7 +79,6 @@ def rewrite_partition(unit: RewriteUnit) -> list[DataFile]:
         job.layout,
         partition=unit.name,
         stem=job.stem,
-        version=job.version,
         run_id=job.run_id,
     )
 

@@ -15,7 +15,9 @@ from typing import Any
 
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import DataFile, ObjectRef
+from merestone.dataset.pages import Entry, in_path_order, live_entries
 from merestone.dataset.record import read_records
+from merestone.dataset.scheme import Scheme, scheme_of
 from merestone.engine.port import Engine
 from merestone.errors import InternalError, UsageError
 from merestone.line import environment
@@ -57,6 +59,8 @@ class Run:
     confirmations: list[dict[str, Any]] = field(default_factory=list)
     prepared: Prepared | None = None
     received: Received | None = None
+    _entries: dict[str, Entry] | None = field(default=None, repr=False)
+    _files: tuple[DataFile, ...] | None = field(default=None, repr=False)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -83,9 +87,23 @@ class Run:
         return self.received
 
     @property
+    def entries(self) -> dict[str, Entry]:
+        """The partitions of the last version; read from its pages once."""
+        if self._entries is None:
+            self._entries = live_entries(self.store, self.head.manifest.files) if self.head else {}
+        return self._entries
+
+    @property
     def files(self) -> tuple[DataFile, ...]:
         """The live files of the last version."""
-        return self.head.manifest.files if self.head else ()
+        if self._files is None:
+            self._files = in_path_order(self.entries.values())
+        return self._files
+
+    @property
+    def scheme(self) -> Scheme | None:
+        """How the last version places its rows."""
+        return scheme_of(self.store, self.head.manifest, self.entries) if self.head else None
 
     @property
     def published(self) -> Published:

@@ -20,7 +20,9 @@ from merestone.columnar import hashing
 from merestone.contract.body import body
 from merestone.dataset.index import load_table, needs_checkpoint
 from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Sum, halves
-from merestone.dataset.manifest import DataFile, IndexRef, Manifest, ObjectRef
+from merestone.dataset.manifest import DataFile, FileSet, IndexRef, Manifest, ObjectRef
+from merestone.dataset.pages import Entry
+from merestone.dataset.partition import tree_to_table
 from merestone.errors import InternalError
 from merestone.identity import key as keys
 from merestone.line import environment
@@ -34,6 +36,7 @@ from merestone.line.rewrite_partition import RewriteJob
 from merestone.line.run import Run
 from merestone.lineage.store.writing import SealedRun
 from merestone.publish.files import Layout, write_pieces, write_table
+from merestone.publish.pages import PAGES, write_page
 from merestone.results.finding import PASS, WARN, Steps
 from merestone.results.result import PublishResult
 
@@ -55,7 +58,7 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Chang
     candidates, settled = received.candidates, verdict.settled
     step("data.before")
     with run.stage("pass 3"):
-        job = RewriteJob(run.store.url, layout, terms.parent.published, stem, version, attempt.run_id)
+        job = RewriteJob(run.store.url, layout, terms.parent.published, stem, attempt.run_id)
         written = rewrite(job, verdict.plan, run.files, verdict.names, settled.ready, verdict.leaving, run.engine)
     step("data.after")
     with run.stage("commit"):
@@ -91,16 +94,23 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Chang
         lineage = seal(run)
         keep_rejects(run)
         step("lineage.after")
-        files = tuple(sorted([*verdict.plan.carried, *written], key=lambda each: each.path))
-        held = sum(each.rows for each in files)
+        held = sum(each.rows for each in (*verdict.plan.carried, *written))
         if held != verdict.features:
             raise InternalError(
                 f"the files of the new version hold {held} rows, {verdict.features} features were counted; nothing was published",
                 hint="please report this, with the run record",
             )
-        draft = _manifest(run, layout, verdict, files, changes, index, findings, lineage, str(total), version)
-        draft = replace(draft, files_written=len(written), files_carried=len(verdict.plan.carried))
-        committed = attempt.commit(lambda number: _numbered(draft, version, number), head)
+        draft = _manifest(run, layout, verdict, changes, index, findings, lineage, str(total), version)
+        added = (*written, changes, *([findings] if findings else ()), *([index.checkpoint] if index.checkpoint_version == version else ()))
+        draft = replace(
+            draft,
+            tree=_tree(run, verdict, stem),
+            files_written=len(written),
+            files_carried=len(verdict.plan.carried),
+            bytes_written=sum(each.bytes for each in added if each),
+        )
+        replaced = _replaced(run, verdict, written)
+        committed = attempt.commit(lambda number: _numbered(run, draft, stem, replaced, version, number), head)
     touched, partitions = _touched(run, written, verdict.plan.carried)
     result = replace(
         verdict.result,
@@ -192,7 +202,6 @@ def _manifest(
     run: Run,
     layout: Layout,
     verdict: ChangeVerdict,
-    files: tuple[DataFile, ...],
     changes: ObjectRef,
     index: IndexRef,
     findings: ObjectRef | None,
@@ -203,9 +212,7 @@ def _manifest(
     terms, attempt, head = run.terms, run.attempt, run.head
     if attempt is None:
         raise InternalError("a run writes only after it has begun")
-    # A value keeps its folder name for ever, also while no feature has it.
-    named = {each.partition for each in files} | set(head.manifest.partitioning.get("values", ()) if head else ())
-    partitioning = terms.placement.record(verdict.tree, layout.bounds, terms.partitions, named)
+    partitioning = terms.placement.record(layout.bounds)
     return Manifest(
         version=version,
         parent=run.parent_version,
@@ -223,7 +230,7 @@ def _manifest(
         partitioning=partitioning,
         features=verdict.features,
         counts=fates(verdict.result),
-        files=files,
+        files=head.manifest.files if head else FileSet(),
         changes=changes,
         index=index,
         findings=findings,
@@ -244,15 +251,33 @@ def _manifest(
     )
 
 
-def _numbered(draft: Manifest, version: int, number: int) -> Manifest:
-    """The manifest under the number that it got: an orphan may have taken the one that was foreseen."""
-    if number == version:
-        return draft
+def _tree(run: Run, verdict: ChangeVerdict, stem: str) -> ObjectRef | None:
+    """The object that holds the splits of the kd-tree: the one that is there, or a new one."""
+    if verdict.tree is None:
+        return None
+    if run.head is not None and run.head.manifest.tree is not None and verdict.tree == run.terms.placement.tree:
+        return run.head.manifest.tree
+    return write_table(run.store, f"{PAGES}{stem}-tree.parquet", tree_to_table(verdict.tree))
+
+
+def _replaced(run: Run, verdict: ChangeVerdict, written: Sequence[DataFile]) -> dict[str, Entry]:
+    """The partitions that the version replaces, with their files. A column value keeps its name for ever, also while no feature has it."""
+    found: dict[str, list[DataFile]] = {each: [] for each in (*verdict.plan.touched, *verdict.plan.dropped)}
+    for file in written:
+        found[file.partition].append(file)
+    by_column = run.publication.partition.by == "column"
+    values = run.terms.partitions.values_of(found) if by_column else {}
+    return {name: Entry(name, values.get(name), tuple(files)) for name, files in found.items()}
+
+
+def _numbered(run: Run, draft: Manifest, stem: str, replaced: dict[str, Entry], version: int, number: int) -> Manifest:
+    """The manifest under the number that it got, and its page: an orphan may have taken the number that was foreseen."""
     index = draft.index
+    files = write_page(run.store, stem, number, draft.files, run.entries, replaced)
     return replace(
         draft,
         version=number,
-        files=tuple(replace(each, version=number) if each.version == version else each for each in draft.files),
+        files=files,
         index=replace(
             index,
             checkpoint_version=number if index.checkpoint_version == version else index.checkpoint_version,

@@ -6,7 +6,7 @@ The rules, as numbered in docs/spec/store.md:
 
 1. Before its first object an attempt writes an intent and holds it as long as it lives.
 2. A version's objects are whole in the store before its manifest is written.
-3. A manifest's number is the highest listed plus one; it is created, never replaced.
+3. A manifest's number is one above the highest of pointer, history and listing; it is created, never replaced.
 4. The pointer moves from exactly what the attempt saw when it began, or not at all.
 5. After anything but a clear yes the pointer is read back. Own success is success. What cannot be told is said, and nothing is deleted.
 6. The record is written last, then the intent goes. A dead attempt is written up by the next run.
@@ -14,13 +14,16 @@ The rules, as numbered in docs/spec/store.md:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-from merestone.dataset.current import POINTER, Current, Pointer, chain, current, manifest_name, manifest_numbers, read_manifest
-from merestone.dataset.manifest import Manifest, ObjectRef, sha256
+from merestone.dataset.current import POINTER, Current, Pointer, current, manifest_name, manifest_numbers, read_manifest
+from merestone.dataset.history import lines
+from merestone.dataset.log import new_records, objects, stem_of, written_as
+from merestone.dataset.manifest import Manifest, sha256
 from merestone.dataset.record import RunRecord
 from merestone.errors import ConflictError, CorruptError, InternalError, StoreError, UnknownOutcomeError
+from merestone.publish.history import next_history
 from merestone.publish.records import Intent, check_run_id, intents, next_attempt, write_record
 from merestone.storage.port import Hold, LostReplyError, Store
 
@@ -69,7 +72,8 @@ class Attempt:
         """Make a version current.
 
         Args:
-            build: gives the manifest for a version number, its objects being in the store; called again where a number is taken.
+            build: gives the manifest for a version number, its objects being in the store; called again where a number is taken. The
+                commit itself adds the history.
             expected: what was current when the attempt began (None: nothing).
 
         Raises:
@@ -112,9 +116,11 @@ class Attempt:
 
     def _create_manifest(self, build: Callable[[int], Manifest], expected: Current | None) -> tuple[Manifest, bytes]:
         number = max([expected.manifest.version if expected else 0, *manifest_numbers(self.store)]) + 1
+        history = next_history(self.store, expected, f"{self.run_id}-{self.intent.nonce}")
+        records = new_records(self.store, expected)
         checked = False
         while True:
-            manifest = build(number)
+            manifest = replace(build(number), history=history, records=records)
             self._check_manifest(manifest, number, expected)
             if not checked:
                 _check_objects(self.store, manifest)
@@ -195,8 +201,9 @@ def _still_there(store: Store, expected: Current | None) -> None:
 
 
 def _check_objects(store: Store, manifest: Manifest) -> None:
-    """Each object that this version adds is there, and as long as it should be."""
-    for ref in _own_objects(manifest):
+    """Each object that this version adds is there, and as long as it should be; its pages can be read back."""
+    own = {stem_of(manifest.changes)}
+    for ref in (each for each in objects(store, manifest) if written_as(each.path, own)):
         found = store.size(ref.path)
         if found != ref.bytes:
             state = "is missing" if found is None else f"has {found} bytes instead of {ref.bytes}"
@@ -205,15 +212,6 @@ def _check_objects(store: Store, manifest: Manifest) -> None:
                 field=ref.path,
                 hint="look at the disk or store, then repeat",
             )
-
-
-def _own_objects(manifest: Manifest) -> Iterable[ObjectRef]:
-    yield from (file for file in manifest.files if file.version == manifest.version)
-    yield manifest.changes
-    if manifest.index.checkpoint and manifest.index.checkpoint_version == manifest.version:
-        yield manifest.index.checkpoint
-    if manifest.findings:
-        yield manifest.findings
 
 
 def _move(store: Store, expected: Current | None, pointer: Pointer) -> None:
@@ -254,9 +252,9 @@ def _descends(store: Store, found: bytes | None, pointer: Pointer) -> bool:
     try:
         newer = Pointer.from_bytes(found)
         head = Current(found, newer, read_manifest(store, newer.version, newer.sha256), newer.sha256)
-        for manifest, checksum in chain(store, head):
-            if manifest.version <= pointer.version:
-                return (manifest.version, checksum) == (pointer.version, pointer.sha256)
+        for each in lines(store, head):
+            if each.version <= pointer.version:
+                return (each.version, each.sha256) == (pointer.version, pointer.sha256)
     except (CorruptError, StoreError) as fault:
         raise _unknown(pointer, f"what is current cannot be read ({fault.message})") from fault
     return False

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from merestone.contract.contract import Contract
 from merestone.dataset.manifest import DataFile, ObjectRef, sha256
+from merestone.dataset.proved import footer_of
 from merestone.errors import StoreError
 from merestone.geometry import kernel
 from merestone.normalise.values import arrow_type
@@ -165,8 +166,8 @@ def sort_rows(rows: Any, key_bytes: Any, layout: Layout) -> Any:
     return rows.take(order)
 
 
-def write_partition(store: Store, rows: Any, layout: Layout, *, partition: str, stem: str, version: int, run_id: str) -> list[DataFile]:
-    """Write the sorted rows of one partition beside what is there, read each file back, and return what the manifest says of them.
+def write_partition(store: Store, rows: Any, layout: Layout, *, partition: str, stem: str, run_id: str) -> list[DataFile]:
+    """Write the sorted rows of one partition beside what is there, read each file back, and return its entries, still without a version.
 
     Raises:
         StoreError: the store refused, or what it gives back is not what was written.
@@ -179,8 +180,9 @@ def write_partition(store: Store, rows: Any, layout: Layout, *, partition: str, 
         data, box = encode(part, layout)
         folder = f"data/{partition}/" if partition else "data/"
         name = f"{folder}{stem}-{n}.parquet"
-        store.create(name, data)
-        file = DataFile(name, part.num_rows, len(data), sha256(data), partition, box, version, run_id)
+        tag = store.create(name, data)
+        proof = _footer(pa.BufferReader(data), len(data))
+        file = DataFile(name, part.num_rows, len(data), sha256(data), partition, box, run_id=run_id, footer_sha256=proof, tag=tag)
         _read_back(store, file)
         out.append(file)
     return out
@@ -203,8 +205,8 @@ def write_table(store: Store, name: str, table: Any, **options: Any) -> ObjectRe
     pq.write_table(table, sink, compression="zstd", row_group_size=131_072, write_page_checksum=True, **options)
     data = sink.getvalue()
     raw = data.to_pybytes()
-    store.create(name, raw)
-    return ObjectRef(name, table.num_rows, len(raw), sha256(raw))
+    tag = store.create(name, raw)
+    return ObjectRef(name, table.num_rows, len(raw), sha256(raw), footer_sha256=_footer(pa.BufferReader(data), len(raw)), tag=tag)
 
 
 def write_pieces(store: Store, name: str, schema: Any, pieces: Iterable[Any], folder: str) -> ObjectRef:
@@ -225,6 +227,12 @@ def write_pieces(store: Store, name: str, schema: Any, pieces: Iterable[Any], fo
     with local.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
         size = file.seek(0, 2)
-    store.create_from(name, str(local))
+        proof = _footer(file, size)
+    tag = store.create_from(name, str(local))
     local.unlink()
-    return ObjectRef(name, rows, size, checksum)
+    return ObjectRef(name, rows, size, checksum, footer_sha256=proof, tag=tag)
+
+
+def _footer(handle: Any, size: int) -> str:
+    """The SHA-256 of the footer of a Parquet file, hex."""
+    return sha256(footer_of(handle, size))

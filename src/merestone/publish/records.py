@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from merestone.dataset.current import Current, chain, current
+from merestone.dataset.current import Current, current, read_manifest
+from merestone.dataset.history import lines
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.record import RunRecord, record_name, record_names
 from merestone.errors import ConflictError, CorruptError, StoreError, UsageError
@@ -168,10 +169,10 @@ def _version_in(store: Store, intent: Intent, head: Current | None) -> Manifest 
     """The version that an attempt published, looked for back to what it saw when it began."""
     if head is None:
         return None
-    for manifest, _ in chain(store, head):
-        if (manifest.run_id, manifest.attempt) == (intent.run_id, intent.attempt):
-            return manifest
-        if intent.parent_version is not None and manifest.version <= intent.parent_version:
+    for each in lines(store, head):
+        if (each.run_id, each.attempt) == (intent.run_id, intent.attempt):
+            return read_manifest(store, each.version, each.sha256)
+        if intent.parent_version is not None and each.version <= intent.parent_version:
             return None
     return None
 

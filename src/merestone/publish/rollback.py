@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.dataset.current import Current, chain
+from merestone.dataset.current import Current, read_manifest
 from merestone.dataset.feed import fold, read_log
+from merestone.dataset.history import lines
 from merestone.dataset.index import load_table
 from merestone.dataset.known import CHANGE_CLASSES, CHANGES_SCHEMA
-from merestone.dataset.manifest import Manifest
+from merestone.dataset.manifest import HistoryLine, Manifest
 from merestone.errors import UsageError
 from merestone.publish.commit import Attempt, Committed
 from merestone.publish.files import write_table
@@ -55,7 +56,7 @@ def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str,
         raise UsageError("a roll-back needs a reason", field="--reason", hint='say why: --reason "wrong export of 2026-03-02"')
     passed, target = _find(attempt.store, head, to)
     attempt.step("changes.before")
-    log = difference(attempt.store, passed, target)
+    log = difference(attempt.store, head.manifest, passed, target)
     name = f"_changes/{attempt.run_id}-{attempt.intent.nonce}.parquet"
     changes = write_table(attempt.store, name, log)
     attempt.step("changes.after")
@@ -75,7 +76,8 @@ def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str,
             changes=changes,
             lineage=head.manifest.lineage if lineage is None else lineage,
             files_written=0,
-            files_carried=len(target.files),
+            files_carried=target.files.count,
+            bytes_written=changes.bytes,
             rollback={"to": to, "reason": reason},
             withdrawn=tuple(dict.fromkeys([*(each for each in head.manifest.withdrawn if each != _delivered(target)), *withdrawn])),
         )
@@ -83,14 +85,14 @@ def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str,
     return RolledBack(attempt.commit(build, head), to, withdrawn)
 
 
-def difference(store: Store, passed: list[Manifest], target: Manifest) -> Any:
-    """The change log of the step from the newest of `passed` back to `target`: pyarrow.Table of CHANGES_SCHEMA, ordered by key.
+def difference(store: Store, now: Manifest, passed: list[HistoryLine], target: Manifest) -> Any:
+    """The change log of the step from `now` back to `target`: pyarrow.Table of CHANGES_SCHEMA, ordered by key.
 
     What changed within a feature is what the logs of the versions between said, told backwards; the states of both indexes decide the rest,
     so that also source digests come back (class `refreshed`).
     """
-    now = _state(store, passed[0]).rename_columns(["key", "digest_now", "source_now", "partition_now"])
-    both = _state(store, target).join(now, "key", join_type="full outer").combine_chunks()
+    today = _state(store, now).rename_columns(["key", "digest_now", "source_now", "partition_now"])
+    both = _state(store, target).join(today, "key", join_type="full outer").combine_chunks()
     absent_then, absent_now = both.column("digest").is_null(), both.column("digest_now").is_null()
 
     def differs(one: str, other: str) -> Any:
@@ -105,7 +107,7 @@ def difference(store: Store, passed: list[Manifest], target: Manifest) -> Any:
     touched = kind != ""
     both = both.append_column("class", pa.array(kind, pa.string())).filter(pa.array(touched))
 
-    steps = fold([read_log(store, manifest.changes) for manifest in reversed(passed)])
+    steps = fold([read_log(store, each.changes) for each in reversed(passed)])
     labels = steps.select(["key", "reversed", "rekeyed", "attributes", "geometry", "geometry_change", "fields"]).append_column(
         "reprocessed", pc.equal(steps.column("class"), "reprocessed")
     )
@@ -145,22 +147,22 @@ def _state(store: Store, manifest: Manifest) -> Any:
     return table.set_column(table.schema.get_field_index("partition"), "partition", table.column("partition").cast(pa.string()))
 
 
-def _find(store: Store, head: Current, to: int) -> tuple[list[Manifest], Manifest]:
+def _find(store: Store, head: Current, to: int) -> tuple[list[HistoryLine], Manifest]:
     """The versions that are left behind, newest first, and the one to go back to."""
-    passed: list[Manifest] = []
-    for manifest, _ in chain(store, head):
-        if manifest.version == to and passed:
-            return passed, manifest
-        passed.append(manifest)
-        if manifest.version <= to:
+    passed: list[HistoryLine] = []
+    for each in lines(store, head):
+        if each.version == to and passed:
+            return passed, read_manifest(store, each.version, each.sha256)
+        passed.append(each)
+        if each.version <= to:
             break
     what = "is the current version" if head.manifest.version == to else "is no version of this dataset"
     raise UsageError(f"cannot roll back to {to}: it {what}", field="--to", hint="`merestone log` lists the versions")
 
 
-def _withdrawn(passed: list[Manifest], target: Manifest) -> tuple[str, ...]:
+def _withdrawn(passed: list[HistoryLine], target: Manifest) -> tuple[str, ...]:
     """The deliveries of the versions that are left behind, oldest first; not the one that comes back."""
-    digests = (_delivered(manifest) for manifest in reversed(passed))
+    digests = (each.delivery_digest for each in reversed(passed))
     return tuple(dict.fromkeys(each for each in digests if each and each != _delivered(target)))
 
 

@@ -1,0 +1,70 @@
+"""The versions of a dataset, newest first, without reading a manifest for each: the lines that the current manifest keeps.
+
+Not here: what a line holds (`manifest`), writing chunks (`publish.history`).
+
+A manifest cannot hold its own checksum, so its history ends with its parent; the pointer names the newest version. A chunk is a Parquet
+object of CHUNK_SCHEMA with the versions before the newest few. Chunks of one size are merged: their number grows with the logarithm of the
+number of versions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from merestone.dataset.current import Current
+from merestone.dataset.manifest import Chunk, HistoryLine, line_of
+from merestone.dataset.proved import altered, proving, read_table
+from merestone.storage.port import Store
+
+CHUNK_SCHEMA = pa.schema([pa.field("version", pa.int64(), nullable=False), pa.field("line", pa.string(), nullable=False)])
+"""`line` is the JSON object of a version, as in the manifest's `history.recent`."""
+
+
+def lines(store: Store, head: Current) -> Iterator[HistoryLine]:
+    """Every version, newest first, the current one included; chunks are read when they are reached.
+
+    Raises:
+        CorruptError: a chunk is missing, altered, or does not hold the versions that the manifest says.
+    """
+    yield line_of(head.manifest, head.sha256)
+    yield from reversed(head.manifest.history.recent)
+    for chunk in reversed(head.manifest.history.chunks):
+        yield from reversed(read_chunk(store, chunk))
+
+
+def line(store: Store, head: Current, version: int) -> HistoryLine | None:
+    """The line of one version, None where the history has none; reads at most one chunk. Raises CorruptError as `lines` does."""
+    if version == head.manifest.version:
+        return line_of(head.manifest, head.sha256)
+    history = head.manifest.history
+    near = list(history.recent)
+    for chunk in history.chunks:
+        if chunk.first <= version <= chunk.last:
+            near = read_chunk(store, chunk)
+    return next((each for each in near if each.version == version), None)
+
+
+def read_chunk(store: Store, chunk: Chunk) -> list[HistoryLine]:
+    """The lines of a chunk, oldest first.
+
+    Raises:
+        CorruptError: it is missing, altered, or does not hold the versions that the manifest says.
+    """
+    table = read_table(store, chunk)
+    with proving(chunk):
+        found = [HistoryLine.from_json(json.loads(each)) for each in table.column("line").to_pylist()]
+    ends = (found[0].version, found[-1].version) if found else (0, 0)
+    if ends != (chunk.first, chunk.last):
+        raise altered(chunk, f"holds versions {ends[0]} to {ends[1]} where the manifest says {chunk.first} to {chunk.last}")
+    return found
+
+
+def chunk_table(found: Sequence[HistoryLine]) -> Any:
+    """Lines as a pyarrow.Table of CHUNK_SCHEMA."""
+    texts = [json.dumps(each.to_json(), ensure_ascii=False, allow_nan=False) for each in found]
+    columns = [pa.array([each.version for each in found], pa.int64()), pa.array(texts, pa.string())]
+    return pa.Table.from_arrays(columns, schema=CHUNK_SCHEMA)

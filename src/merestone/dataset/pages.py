@@ -1,0 +1,121 @@
+"""The live data files of a version: entries in pages, of which the newest of each partition stands.
+
+Not here: writing a page (`publish.pages`), which files a reader needs (`version`).
+
+A page is a Parquet object of PAGE_SCHEMA. For each partition that it names, its rows are all files of that partition; a partition without
+files has one row without a path, which keeps the column value that its name stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from merestone.dataset.manifest import DataFile, FileSet, ObjectRef
+from merestone.dataset.proved import HINT, altered, read_table
+from merestone.errors import CorruptError
+from merestone.storage.port import Store
+
+PAGE_SCHEMA = pa.schema(
+    [
+        pa.field("partition", pa.string(), nullable=False),
+        ("value", pa.string()),
+        ("path", pa.string()),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("sha256", pa.binary(32)),
+        ("footer_sha256", pa.binary(32)),
+        ("tag", pa.string()),
+        ("xmin", pa.float64()),
+        ("ymin", pa.float64()),
+        ("xmax", pa.float64()),
+        ("ymax", pa.float64()),
+        ("version", pa.int64()),
+        ("run_id", pa.string()),
+    ]
+)
+_BOX = ("xmin", "ymin", "xmax", "ymax")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One partition of a version: its name, the column value that the name stands for (column schemes only), and its live files."""
+
+    partition: str
+    value: str | None
+    files: tuple[DataFile, ...]
+
+
+def live_entries(store: Store, files: FileSet, read: dict[str, dict[str, Entry]] | None = None) -> dict[str, Entry]:
+    """Every partition of a version by name, in name order: the one way from a manifest to its data files.
+
+    Args:
+        store: where the dataset is.
+        files: of the manifest.
+        read: pages that were read before, by path; for a caller that goes through many versions. New ones are added.
+
+    Raises:
+        CorruptError: a page is missing, altered, or does not add up to what the manifest says.
+    """
+    known = {} if read is None else read
+    found: dict[str, Entry] = {}
+    for ref in files.pages:
+        if ref.path not in known:
+            known[ref.path] = _read_page(store, ref)
+        found |= known[ref.path]
+    live = dict(sorted(found.items()))
+    last = files.pages[-1].path if files.pages else ""
+    count, size = sum(len(each.files) for each in live.values()), sum(file.bytes for each in live.values() for file in each.files)
+    if (count, size) != (files.count, files.bytes):
+        raise CorruptError(
+            f"the pages up to {last} name {count} files of {size} bytes where the manifest says {files.count} of {files.bytes}",
+            field=last,
+            hint=HINT,
+        )
+    return live
+
+
+def live_files(store: Store, files: FileSet, read: dict[str, dict[str, Entry]] | None = None) -> tuple[DataFile, ...]:
+    """The live data files of a version, ordered by path. Arguments and errors as of `live_entries`."""
+    return in_path_order(live_entries(store, files, read).values())
+
+
+def in_path_order(entries: Iterable[Entry]) -> tuple[DataFile, ...]:
+    """The files of some partitions, ordered by path."""
+    return tuple(sorted((file for each in entries for file in each.files), key=lambda file: file.path))
+
+
+def page_table(entries: Iterable[Entry]) -> Any:
+    """Entries as a pyarrow.Table of PAGE_SCHEMA, ordered by partition."""
+    rows = [row for each in sorted(entries, key=lambda each: each.partition) for row in _rows(each)]
+    columns = zip(*rows, strict=True) if rows else ((),) * len(PAGE_SCHEMA)
+    return pa.Table.from_arrays(
+        [pa.array(column, kind.type) for column, kind in zip(columns, PAGE_SCHEMA, strict=True)], schema=PAGE_SCHEMA
+    )
+
+
+def _rows(entry: Entry) -> Iterable[tuple[Any, ...]]:
+    if not entry.files:
+        yield (entry.partition, entry.value, *(None,) * (len(PAGE_SCHEMA) - 2))
+    for file in entry.files:
+        box = file.bbox or (None,) * 4
+        proof = (bytes.fromhex(file.sha256), bytes.fromhex(file.footer_sha256) if file.footer_sha256 else None, file.tag)
+        yield (entry.partition, entry.value, file.path, file.rows, file.bytes, *proof, *box, file.version, file.run_id)
+
+
+def _read_page(store: Store, ref: ObjectRef) -> dict[str, Entry]:
+    table = read_table(store, ref)
+    if table.schema.names != PAGE_SCHEMA.names:
+        raise altered(ref, "is not a page of file entries")
+    grouped: dict[str, tuple[str | None, list[DataFile]]] = {}
+    columns = (each.to_pylist() for each in table.columns)
+    for partition, value, path, rows, size, checksum, footer, tag, *box, version, run_id in zip(*columns, strict=True):
+        _, files = grouped.setdefault(partition, (value, []))
+        if path is not None:
+            bbox = None if box[0] is None else (box[0], box[1], box[2], box[3])
+            proof = footer.hex() if footer is not None else None
+            files.append(DataFile(path, rows, size, checksum.hex(), partition, bbox, version, run_id, footer_sha256=proof, tag=tag))
+    return {name: Entry(name, value, tuple(files)) for name, (value, files) in grouped.items()}
