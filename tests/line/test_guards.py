@@ -371,3 +371,46 @@ def test_text_that_was_decoded_wrongly_is_told_with_an_example(now, told):
     said = column_cause(SimpleNamespace(sample=[tuple(sides)]), "name")
     assert told in said
     assert bool(said) == bool(told)
+
+
+FEW = {  # guard, limit, and an edit of one or two of four features: a quarter to a half
+    "changed": ("max_changed_fraction", 0.2, lambda night: night.area.__setitem__(0, -1)),
+    "removed": ("max_removed_fraction", 0.2, lambda night: night.keep(night.pid != night.pid[0])),
+    "key_survival": ("min_key_survival", 0.8, lambda night: night.keep(night.pid != night.pid[0])),
+    "column_changed": ("max_column_changed_fraction", 0.2, lambda night: night.area.__setitem__(0, -1)),
+}
+
+
+@pytest.mark.parametrize("rule", FEW)
+@pytest.mark.parametrize(("least", "stops"), [(None, False), (0, True), (1, True)], ids=["default", "none", "reached"])
+def test_a_share_of_few_features_is_no_mass_change(product, tmp_path, rule, least, stops):
+    """One of four features is 25 %, and one feature."""
+    guard, limit, edit = FEW[rule]
+    product.settings["guard"] = {"max_changed_fraction": 10, guard: limit, **({} if least is None else {"min_touched": least})}
+    product.publish(Night(4).save(tmp_path / "1.parquet"))
+    night = Night(4)
+    edit(night)
+    told = product.publish(night.save(tmp_path / "2.parquet"))
+    assert ({each.rule for each in told.result.findings if each.surface == "guard"} == {rule}) is stops, told.said
+    assert (told.status == "published") is not stops
+
+
+def test_above_a_half_few_features_stop_too(product, tmp_path):
+    product.settings["guard"] = {"max_changed_fraction": 0.2}
+    product.publish(Night(4).save(tmp_path / "1.parquet"))
+    night = Night(4)
+    night.area[:2] = -1
+    assert product.publish(night.save(tmp_path / "2.parquet")).status == "published"
+    night.area[:] = -2
+    told = product.publish(night.save(tmp_path / "3.parquet"))
+    assert ([each.rule for each in told.result.findings], told.result.findings[0].expected) == (["changed"], "at most 50 % changed")
+
+
+def test_shares_of_rows_and_extents_know_no_few(product, tmp_path):
+    product.settings["guard"] = {"max_changed_fraction": 10, "max_null_geometry_fraction": 0.2, "max_extent_shift": 0.1}
+    product.publish(Night(4).save(tmp_path / "1.parquet"))
+    night = Night(4)
+    lose(night, 0.25)
+    moved_to(night, dx=50_000)
+    told = product.publish(night.save(tmp_path / "2.parquet"))
+    assert {each.rule for each in told.result.findings} == {"null_geometry", "extent_shift"}, told.said

@@ -23,11 +23,10 @@ from merestone.dataset.columns import Columns
 from merestone.dataset.feed import Changes
 from merestone.dataset.known import Sum
 from merestone.dataset.manifest import Manifest
-from merestone.dataset.version import Dataset, Version
+from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, SourceError, UsageError
 from merestone.identity.digest import Layout, layout_of_contract
 from merestone.inspect.extract import FEED_METADATA, Form
-from merestone.reference.systems import projjson
 from merestone.storage.place import local_path
 
 FORMAT = 1
@@ -104,7 +103,7 @@ def of_dataset(dataset: Dataset, from_version: int | None, to_version: int | Non
         start,
         end,
         manifest.key,
-        _columns(target),
+        target.columns,
         change.table.column("key").combine_chunks(),
         np.asarray(feed.has(change.table).combine_chunks()).astype(bool),
         change.after,
@@ -116,7 +115,7 @@ def of_dataset(dataset: Dataset, from_version: int | None, to_version: int | Non
 def about(dataset: Dataset, change: Changes) -> dict[str, Any]:
     """What a feed file has to say of itself, so that it can be replayed without the dataset."""
     target = dataset.version(change.to_version)
-    manifest, columns = target.manifest, _columns(target)
+    manifest, columns = target.manifest, target.columns
     start, end = _ends(dataset, change)
     return {
         "format": FORMAT,
@@ -177,21 +176,6 @@ def of_file(path: str) -> Step:
         )
     except (KeyError, TypeError, ValueError, pa.ArrowException) as fault:
         raise CorruptError(f"{path} is a damaged feed: {fault!r}", field=path, hint="copy or write it again") from fault
-
-
-def _columns(version: Version) -> Columns:
-    """The columns of a version with `geo` metadata, which it takes from its files: an empty one has none of its own."""
-    columns = version.columns
-    if b"geo" in (columns.schema.metadata or {}):
-        return columns
-    contract = from_body(version.manifest.contract)
-    kinds = {columns.geometry: columns.epsg} | {
-        each.name: each.crs_epsg or columns.epsg for each in contract.schema_fields if each.type.kind == "geometry"
-    }
-    described = {name: {"encoding": "WKB", "geometry_types": [], "crs": projjson(epsg)} for name, epsg in kinds.items()}
-    described[columns.geometry]["edges"] = contract.geometry.edges
-    geo = {"version": "1.1.0", "primary_column": columns.geometry, "columns": described}
-    return Columns(columns.schema.with_metadata({"geo": json.dumps(geo)}), columns.geometry, columns.epsg)
 
 
 def _ends(dataset: Dataset, change: Changes) -> tuple[End, End]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyproj import CRS
 
 from merestone.contract.field_type import parse_type
 from merestone.dataset.manifest import Manifest
@@ -62,9 +63,8 @@ def columns_of(manifest: Manifest, written: Iterable[Any]) -> Columns:
     geo = next((json.loads(schema.metadata[b"geo"]) for schema in schemas if b"geo" in (schema.metadata or {})), None)
     geometry = geo["primary_column"] if geo else _geometry_name(body, {*fields, *outside})
     schema = pa.schema([*outside.items(), *fields.items(), (geometry, pa.binary())])
-    if geo:
-        schema = schema.with_metadata({"geo": json.dumps(_without_boxes(geo))})
-    return Columns(schema, geometry, epsg)
+    described = _without_boxes(geo) if geo else _geo_of(body, geometry, epsg)
+    return Columns(schema.with_metadata({"geo": json.dumps(described)}), geometry, epsg)
 
 
 def stored_type(text: str) -> Any:
@@ -75,6 +75,17 @@ def stored_type(text: str) -> Any:
 def _geometry_name(body: dict[str, Any], taken: set[str]) -> str:
     name = (body.get("geometry") or {}).get("name")
     return name or next(each for each in ("geometry", "geom", "shape", "geometry_primary") if each not in taken)
+
+
+def _geo_of(body: dict[str, Any], geometry: str, epsg: int) -> dict[str, Any]:
+    """The `geo` object of a version without files, which no file can give."""
+    second = {each["name"]: int(each.get("crs_epsg") or epsg) for each in body["schema_fields"] if each["type"] == "geometry"}
+    columns: dict[str, dict[str, Any]] = {
+        name: {"encoding": "WKB", "geometry_types": [], "crs": CRS.from_epsg(code).to_json_dict()}
+        for name, code in {geometry: epsg, **second}.items()
+    }
+    columns[geometry]["edges"] = (body.get("geometry") or {}).get("edges", "planar")
+    return {"version": "1.1.0", "primary_column": geometry, "columns": columns}
 
 
 def _without_boxes(geo: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from merestone.line.neighbourhood import judge_delivery
 from merestone.line.prepare import prepare
 from merestone.line.prepared import Prepared
 from merestone.line.process import Processed, process_stream
-from merestone.line.receive import Received, Reception, stream, without_consequences
+from merestone.line.receive import Received, Reception, stream, without_consequences, without_missing
 from merestone.line.row_evidence import RowEvidence
 from merestone.line.settings import CheckSettings
 from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, Publication
@@ -88,7 +88,7 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
     last = current(open_store(publication.destination)) if publication.destination else None
     prepared = prepare(publication, None, evidence=last)
     findings = [*prepared.findings]
-    if prepared.unreadable:
+    if prepared.unreadable and not prepared.columnless:
         return _ended(publication, prepared, findings, settings, clock)
     evidence = RowEvidence(hold=False) if settings.drawn or agreed.topology_rule_set != "none" else None
     with environment.scratch() as folder:
@@ -96,6 +96,10 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
             received, processed = _passes(prepared, folder, engine or Threads(environment.cores()), evidence)
         except UnreadableValueError as fault:
             return _ended(publication, prepared, [*findings, fault.finding], settings, clock)
+        if received.rows == 0 and prepared.columnless:
+            findings = without_missing(findings)
+        elif prepared.unreadable:
+            return _ended(publication, prepared, findings, settings, clock)
         findings += [*received.findings, *delivery_promises(prepared, received, settings.now or environment.now(), None)]
         topology = judge_delivery(prepared, received.candidates, processed)
         findings += [*without_consequences(received, [*received.tally.findings(), *processed.tally.findings()]), *topology.findings]

@@ -138,6 +138,7 @@ def prepare(
         processing=processing,
         findings=tuple(findings),
         unreadable=unreadable,
+        columnless=len(delivery.schema) == (delivery.geometry is not None) + len(delivery.other_geometries),
     )
 
 

@@ -39,6 +39,7 @@ class Prepared:
         processing: what decides a verdict on the same bytes, as manifests have it.
         findings: what is wrong before a row is read.
         unreadable: rows cannot be keyed, placed or transformed at all.
+        columnless: nothing is delivered but a geometry: text formats have no columns where they have no rows.
     """
 
     publication: Publication
@@ -56,6 +57,7 @@ class Prepared:
     processing: dict[str, Any]
     findings: tuple[Finding, ...]
     unreadable: bool
+    columnless: bool
 
     @property
     def geometry(self) -> str:

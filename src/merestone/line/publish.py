@@ -27,7 +27,7 @@ from merestone.line.kept_findings import kept_findings
 from merestone.line.neighbourhood import judge_version
 from merestone.line.prepare import prepare
 from merestone.line.process import process
-from merestone.line.receive import receive, without_consequences
+from merestone.line.receive import receive, without_consequences, without_missing
 from merestone.line.row_evidence import RowEvidence
 from merestone.line.run import Run, begin_attempt
 from merestone.line.settings import PublishSettings
@@ -96,7 +96,7 @@ def _publish(run: Run) -> PublishResult:
     with run.stage("prepare"):
         terms = run.prepared = prepare(run.publication, run.head, scheme=run.scheme)
     findings = list(terms.findings)
-    if terms.unreadable:
+    if terms.unreadable and not terms.columnless:
         return refuse(run, findings, "contract")
     with run.stage("index"):
         known = load(run.store, run.head.manifest.index, terms.partitions) if run.head else Known.nothing()
@@ -106,6 +106,10 @@ def _publish(run: Run) -> PublishResult:
             received = run.received = receive(terms, known, run.folder, run.engine, run.evidence)
     except UnreadableValueError as fault:
         return refuse(run, [*findings, fault.finding], "contract")
+    if received.rows == 0 and terms.columnless:
+        findings = without_missing(findings)
+    elif terms.unreadable:
+        return refuse(run, findings, "contract")
     findings += [*received.findings, *delivery_promises(terms, received, run.started, run.head)]
     begin_attempt(run, received.set_digest)
     if not _refusing(findings):
