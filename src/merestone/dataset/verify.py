@@ -122,6 +122,15 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
     return VerifyReport(tuple(sorted(chained)), len(named), total, rows, tuple(damages), orphans)
 
 
+def damages_of(store: Store, manifest: Manifest) -> list[Damage]:
+    """All that is wrong with the objects of one version: every byte is read, counts are added up."""
+    damages: list[Damage] = []
+    pages: dict[str, dict[str, Entry]] = {}
+    for ref in {each.path: each for each in _named(store, manifest, pages, damages)}.values():
+        damages += _object(store, ref, (manifest.version,))
+    return [*damages, *_sums(store, manifest, pages)]
+
+
 def _versions(store: Store, damages: list[Damage]) -> list[Manifest]:
     """The versions that can be reached from the pointer, newest first; where the chain breaks is a damage."""
     out: list[Manifest] = []

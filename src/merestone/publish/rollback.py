@@ -21,7 +21,8 @@ from merestone.dataset.history import lines
 from merestone.dataset.index import load_table
 from merestone.dataset.known import CHANGE_CLASSES, CHANGES_SCHEMA
 from merestone.dataset.manifest import HistoryLine, Manifest
-from merestone.errors import UsageError
+from merestone.dataset.verify import damages_of
+from merestone.errors import CorruptError, UsageError
 from merestone.publish.commit import Attempt, Committed
 from merestone.publish.files import write_table
 from merestone.storage.port import Store
@@ -50,11 +51,13 @@ def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str,
 
     Raises:
         UsageError: there is no such older version, or no reason.
+        CorruptError: an object of that version is missing, cut or altered; nothing was written then.
         ConflictError, StoreError, UnknownOutcomeError: as `Attempt.commit`.
     """
     if not reason.strip():
         raise UsageError("a roll-back needs a reason", field="--reason", hint='say why: --reason "wrong export of 2026-03-02"')
     passed, target = _find(attempt.store, head, to)
+    _prove(attempt.store, target)
     attempt.step("changes.before")
     log = difference(attempt.store, head.manifest, passed, target)
     name = f"_changes/{attempt.run_id}-{attempt.intent.nonce}.parquet"
@@ -158,6 +161,18 @@ def _find(store: Store, head: Current, to: int) -> tuple[list[HistoryLine], Mani
             break
     what = "is the current version" if head.manifest.version == to else "is no version of this dataset"
     raise UsageError(f"cannot roll back to {to}: it {what}", field="--to", hint="`merestone log` lists the versions")
+
+
+def _prove(store: Store, target: Manifest) -> None:
+    """Every object of the version is whole: going back to a damaged one would make it current."""
+    damages = damages_of(store, target)
+    if damages:
+        first, more = damages[0], f" and {len(damages) - 1} more" if len(damages) > 1 else ""
+        raise CorruptError(
+            f"version {target.version} is damaged: {first.path}: {first.problem} ({first.observed} instead of {first.expected}){more}",
+            field=first.path,
+            hint="restore the file from a backup, or choose another version; `merestone verify` names every damaged file",
+        )
 
 
 def _withdrawn(passed: list[HistoryLine], target: Manifest) -> tuple[str, ...]:
