@@ -81,20 +81,22 @@ def nights(product, engine, paths):
     return found
 
 
-@pytest.mark.parametrize("by", ["column", "kdtree"])
-def test_a_publish_in_fresh_processes_gives_the_bytes_of_one_in_threads(estate, tmp_path, same_hour, by):
-    """Transformed, with rejected, changed, moved and removed rows, and a last version to compare with."""
+@pytest.mark.parametrize(
+    ("by", "engine"), [("column", Processes(2, units_per_process=1)), ("kdtree", Processes(1))], ids=["column", "kdtree"]
+)
+def test_a_publish_in_other_processes_gives_the_bytes_of_one_in_threads(estate, tmp_path, same_hour, by, engine):
+    """Transformed, with rejected, changed, moved and removed rows, and a last version to compare with; a fresh process for each unit, or one."""
     paths = [
         deliver(tmp_path / "1.parquet", bad=[7]),
         deliver(tmp_path / "2.parquet", edit=[1, 2, 30], gone=[5, 6], bad=[8]),
     ]
     stores = []
-    for engine in (Threads(2), Processes(2, units_per_process=1)):
+    for each in (Threads(2), engine):
         product = estate(FIELDS, geometry_type="polygon", precision=3, epsg=25832)
         product.settings |= {"rejects": {"max_fraction": 0.2}, "guard": {"max_changed_fraction": 1.0}}
         product = product.by_column("district") if by == "column" else product.by_place(20)
         same_hour()
-        stores.append(nights(product, engine, paths))
+        stores.append(nights(product, each, paths))
     assert stores[0].keys() == stores[1].keys()
     assert {name for name in stores[0] if stores[0][name] != stores[1][name]} == set()
     assert len([name for name in stores[0] if name.startswith("data/")]) > 3
@@ -105,10 +107,7 @@ def test_a_check_in_fresh_processes_says_what_one_in_threads_says(estate, tmp_pa
     path = deliver(tmp_path / "1.parquet", bad=[7, 9], edit=[4])
     product.write(path)
     publication = read_publication(str(product.folder / "product.yaml"))
-    found = [
-        check(publication, CheckSettings(str(path), "contract"), engine=engine)[0]
-        for engine in (Threads(2), Processes(1, units_per_process=1))
-    ]
+    found = [check(publication, CheckSettings(str(path), "contract"), engine=engine)[0] for engine in (Threads(2), Processes(1))]
     assert found[0].findings == found[1].findings
     assert {each.rule for each in found[0].findings} >= {"validity"}
 
@@ -134,7 +133,7 @@ def test_lines_and_points_survive_the_way_to_another_process(estate, tmp_path, s
     columns = {"pid": pa.array([f"p{n}" for n in range(5)]), "geometry": shapes}
     path = geoparquet(tmp_path / "1.parquet", columns, epsg=4326)
     stores = []
-    for engine in (Threads(1), Processes(1, units_per_process=1)):
+    for engine in (Threads(1), Processes(1)):
         product = estate(FIELDS[:1], precision=3, epsg=25832, geometry={"nullable": True, "empty": True})
         same_hour()
         stores.append(nights(product, engine, [path]))
