@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from merestone.columnar import hashing
 from merestone.compare.sides import Adapted, VersionSource, swapped
-from merestone.compare.step import End, Step
+from merestone.compare.step import End, VersionStep
 from merestone.contract.body import from_body
 from merestone.contract.contract import Contract
 from merestone.dataset.current import Current, current
@@ -52,7 +52,7 @@ _NO_LIMIT = GuardRule(max_changed_fraction=None)  # the step has passed the guar
 _JSON = ("GeoJSON", "GeoJSONSeq")
 
 
-def apply(step: Step, onto: str) -> ApplyResult:
+def apply(step: VersionStep, onto: str) -> ApplyResult:
     """Replay a step.
 
     Args:
@@ -81,7 +81,7 @@ def apply(step: Step, onto: str) -> ApplyResult:
 # --- a file ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _onto_file(step: Step, onto: str, clock: float) -> ApplyResult:
+def _onto_file(step: VersionStep, onto: str, clock: float) -> ApplyResult:
     extract.check_version_path(onto, "--onto")
     seen = _stamp(onto)
     rows = _of_file(onto, step) if seen is not None else None
@@ -91,7 +91,7 @@ def _onto_file(step: Step, onto: str, clock: float) -> ApplyResult:
         return _result(step, onto, "unchanged" if there else "refused", found, clock)
     form = step.form
     if rows is not None and rows.source.delivery.driver == "GPKG":
-        form = extract.Form(rows.source.delivery.layer or form.name, form.contract, form.key, form.columns)
+        form = extract.RowForm(rows.source.delivery.layer or form.name, form.contract, form.key, form.columns)
     with written_whole(onto, "--onto") as beside:
         extract.write_rows(form, _merged(step, rows), beside)
         arrived = _of_file(beside, step).digest(step.end)
@@ -118,11 +118,11 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _CopyRows:
     """The rows of a copy, as the contract of one end of the step wants them."""
 
     source: Source
-    step: Step
+    step: VersionStep
 
     def batches(self, contract: Contract) -> Iterator[Any]:
         """In the contract's types; what is missing is null."""
@@ -142,7 +142,7 @@ class _Rows:
         return plan_cast(contract, self.source.delivery, {}, self.step.key, None, "refuse")
 
 
-def _add(total: Sum, batch: Any, layout: Layout, contract: Contract, step: Step) -> None:
+def _add(total: Sum, batch: Any, layout: Layout, contract: Contract, step: VersionStep) -> None:
     canonical, _ = keys.key_bytes(batch, step.key)
     total.add(halves(hashing.blake2b16(canonical)), halves(digest_batch(batch, layout, contract.geometry_name)))
 
@@ -151,14 +151,14 @@ def _contract(end: End) -> Contract:
     return from_body(end.contract)
 
 
-def _of_file(path: str, step: Step) -> _Rows:
+def _of_file(path: str, step: VersionStep) -> _CopyRows:
     """The rows of a file that can be the copy.
 
     Raises:
         UsageError: it has columns that the dataset has not, and which would be lost, or is in another CRS.
     """
     source = _exact(open_unjudged(SourceSpec(local_path(path, field="--onto", what="a copy"))), step.contract)
-    rows = _Rows(source, step)
+    rows = _CopyRows(source, step)
     plan = plan_cast(step.contract, source.delivery, {}, step.key, None, "refuse")
     member = "id" if source.delivery.driver in _JSON else None  # of a GeoJSON feature: its key as text once more, which is written again
     wrong = [
@@ -197,7 +197,7 @@ def _bytes(array: Any) -> Any:
     return pa.array([None if each is None else base64.b64decode(each) for each in array.to_pylist()], pa.binary())
 
 
-def _merged(step: Step, rows: _Rows | None) -> Iterator[Any]:
+def _merged(step: VersionStep, rows: _CopyRows | None) -> Iterator[Any]:
     """The rows of the copy with those of the step in the place of the old ones, in the columns of the end; new ones come last."""
     schema = step.columns.schema
     place = np.cumsum(step.has) - 1
@@ -223,14 +223,14 @@ def _merged(step: Step, rows: _Rows | None) -> Iterator[Any]:
 # --- a dataset -------------------------------------------------------------------------------------------------------------------------
 
 
-def _onto_dataset(step: Step, onto: str, store: Store, clock: float) -> ApplyResult:
+def _onto_dataset(step: VersionStep, onto: str, store: Store, clock: float) -> ApplyResult:
     head = current(store)
     found = head.manifest.set_digest if head is not None else str(Sum())
     if found != step.start.set_digest or (head is not None and not _keyed_alike(head.manifest.key, step.rule)):
         return _result(step, onto, "unchanged" if found == step.end.set_digest else "refused", found, clock, _version(head))
     partition = _partition(step, head, onto)
     with environment.scratch() as folder:
-        rows = _Rows(VersionSource(Version(store, head.manifest), onto), step) if head is not None else None
+        rows = _CopyRows(VersionSource(Version(store, head.manifest), onto), step) if head is not None else None
         merged = str(Path(folder) / "merged.parquet")
         total = Sum()
         extract.write_rows(step.form, _delivered(step, rows, total), merged)
@@ -273,7 +273,7 @@ def _keyed_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(one.get(name) == other.get(name) for name in ("columns", "types"))
 
 
-def _delivered(step: Step, rows: _Rows | None, total: Sum) -> Iterator[Any]:
+def _delivered(step: VersionStep, rows: _CopyRows | None, total: Sum) -> Iterator[Any]:
     """The merged rows as a delivery, summed up on their way."""
     contract, layout = step.contract, step.end.layout(step.key)
     for batch in _merged(step, rows):
@@ -282,12 +282,12 @@ def _delivered(step: Step, rows: _Rows | None, total: Sum) -> Iterator[Any]:
         yield _turned(batch, step) if contract.axis_order == "lat_lon" else batch
 
 
-def _turned(batch: Any, step: Step) -> Any:
+def _turned(batch: Any, step: VersionStep) -> Any:
     at = batch.schema.get_field_index(step.columns.geometry)
     return batch.set_column(at, batch.schema.field(at), swapped(batch.column(at)))
 
 
-def _partition(step: Step, head: Current | None, onto: str) -> PartitionRule:
+def _partition(step: VersionStep, head: Current | None, onto: str) -> PartitionRule:
     """The scheme of the target, or of the dataset that the step comes from."""
     scheme = head.manifest.partitioning if head is not None else step.partitioning
     column = scheme.get("column")
@@ -308,7 +308,7 @@ def _version(head: Current | None) -> int | None:
 
 
 def _result(
-    step: Step, onto: str, status: Any, found: str, clock: float, version: int | None = None, findings: tuple[Finding, ...] = ()
+    step: VersionStep, onto: str, status: Any, found: str, clock: float, version: int | None = None, findings: tuple[Finding, ...] = ()
 ) -> ApplyResult:
     delta = Counts(**step.counts)
     return ApplyResult(

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.change.classes import Before
-from merestone.compare.sides import Side, open_side
+from merestone.compare.sides import DiffSide, open_side
 from merestone.compare.terms import ComparisonSettings, Terms, settle_terms
 from merestone.dataset import feed
 from merestone.dataset.current import Current, current
@@ -121,7 +121,7 @@ def compared(older: str, newer: str, settings: ComparisonSettings) -> Iterator[D
         yield _compare(terms, (one.shown, other.shown), folder, clock, with_keys=settings.with_keys)
 
 
-def _versions(one: Side, other: Side, clock: float, *, with_keys: bool) -> Difference:
+def _versions(one: DiffSide, other: DiffSide, clock: float, *, with_keys: bool) -> Difference:
     """Two versions of one dataset: what its change logs say, read backwards where the older one is B."""
     if one.version is None or other.version is None:
         raise InternalError("two versions were to be compared, and one side is none")

@@ -28,7 +28,7 @@ _PUBLICATIONS = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class DiffSide:
     """One side of a comparison: what to call it, its rows, and where it is a dataset, its version and the publication file that named it."""
 
     shown: str
@@ -37,7 +37,7 @@ class Side:
     publication: Publication | None = None
 
 
-def open_side(text: str, layer: str | None = None) -> Side:
+def open_side(text: str, layer: str | None = None) -> DiffSide:
     """A side as a person typed it: a dataset's folder or publication file, with or without @N, or any file that can be delivered.
 
     Args:
@@ -54,8 +54,8 @@ def open_side(text: str, layer: str | None = None) -> Side:
     named = where.is_local and place.is_file() and place.suffix.lower() in _PUBLICATIONS
     if named or address.version is not None or not where.is_local or (place / POINTER).exists():
         version = open_dataset(address.where).version(address.version)
-        return Side(text, VersionSource(version, text), version, publication_at(address.where) if named else None)
-    return Side(text, open_unjudged(SourceSpec(local_path(text, what="a delivery"), layer)))
+        return DiffSide(text, VersionSource(version, text), version, publication_at(address.where) if named else None)
+    return DiffSide(text, open_unjudged(SourceSpec(local_path(text, what="a delivery"), layer)))
 
 
 class VersionSource:

@@ -26,7 +26,7 @@ from merestone.dataset.manifest import Manifest
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, SourceError, UsageError
 from merestone.identity.digest import Layout, layout_of_contract
-from merestone.inspect.extract import FEED_METADATA, Form
+from merestone.inspect.extract import FEED_METADATA, RowForm
 from merestone.storage.place import local_path
 
 FORMAT = 1
@@ -53,7 +53,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class VersionStep:
     """What leads from `start` to `end`.
 
     rule: the key rule, as manifests have it. columns: what a reader of `end` sees. keys: canonical key bytes of the touched features, ordered.
@@ -83,12 +83,12 @@ class Step:
         return from_body(self.end.contract)
 
     @property
-    def form(self) -> Form:
+    def form(self) -> RowForm:
         """The form of the rows at the end."""
-        return Form(self.name, self.end.contract, self.key, self.columns)
+        return RowForm(self.name, self.end.contract, self.key, self.columns)
 
 
-def of_dataset(dataset: Dataset, from_version: int | None, to_version: int | None) -> Step:
+def of_dataset(dataset: Dataset, from_version: int | None, to_version: int | None) -> VersionStep:
     """The step between two versions of a dataset.
 
     Raises:
@@ -98,7 +98,7 @@ def of_dataset(dataset: Dataset, from_version: int | None, to_version: int | Non
     target = dataset.version(change.to_version)
     manifest = target.manifest
     start, end = _ends(dataset, change)
-    return Step(
+    return VersionStep(
         manifest.name,
         start,
         end,
@@ -129,7 +129,7 @@ def about(dataset: Dataset, change: Changes) -> dict[str, Any]:
     }
 
 
-def of_file(path: str) -> Step:
+def of_file(path: str) -> VersionStep:
     """The step in a feed file.
 
     Raises:
@@ -162,7 +162,7 @@ def of_file(path: str) -> Step:
         names = table.column("class").to_pylist()
         counts = {name: names.count(name) for name in feed.CLASSES}
         counts |= {name: table.column(name).to_pylist().count(True) for name in ("reversed", "rekeyed")}
-        return Step(
+        return VersionStep(
             doc["name"],
             start,
             end,

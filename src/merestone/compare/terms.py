@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from merestone.compare.one_form import TIMES, as_text, times_as_text
-from merestone.compare.sides import Adapted, Side, swapped
+from merestone.compare.sides import Adapted, DiffSide, swapped
 from merestone.contract.body import body, from_body
 from merestone.contract.contract import Contract, Dimensions, FieldType, GeometryType
 from merestone.contract.files import read_contract
@@ -71,7 +71,7 @@ class Terms:
     notes: tuple[str, ...]
 
 
-def settle_terms(older: Side, newer: Side, settings: ComparisonSettings, folder: str) -> Terms:
+def settle_terms(older: DiffSide, newer: DiffSide, settings: ComparisonSettings, folder: str) -> Terms:
     """Settle the terms of a comparison.
 
     Args:
@@ -122,12 +122,12 @@ def settle_terms(older: Side, newer: Side, settings: ComparisonSettings, folder:
     return Terms((publications[0], publications[1]), (sources[0], sources[1]), tuple(notes))
 
 
-def _read_once(side: Side, folder: str, name: str) -> Side:
+def _read_once(side: DiffSide, folder: str, name: str) -> DiffSide:
     """A side whose rows are looked at before they are compared."""
     return replace(side, source=ReadOnce(side.source, folder, name))
 
 
-def _delivered(older: Side, newer: Side) -> tuple[str, ...]:
+def _delivered(older: DiffSide, newer: DiffSide) -> tuple[str, ...]:
     """The CRSs of both sides: whatever they are, they are compared in one."""
     columns = [side.source.delivery.geometry for side in (older, newer)]
     stated = [identify(column.crs).code for column in columns if column is not None and column.crs is not None]
@@ -137,7 +137,7 @@ def _delivered(older: Side, newer: Side) -> tuple[str, ...]:
 # --- under a contract ------------------------------------------------------------------------------------------------------------------
 
 
-def _renamed_names(side: Side, named: Publication | None) -> set[str]:
+def _renamed_names(side: DiffSide, named: Publication | None) -> set[str]:
     """The names that a side's columns have under the contract."""
     mapped = {nfc_name(old): new for old, new in named.columns} if named is not None and side.version is None else {}
     return {mapped.get(nfc_name(each), each) for each in side.source.delivery.schema.names}
@@ -147,7 +147,7 @@ def _adjusted(
     contract: Contract,
     key: Sequence[str],
     names: Sequence[set[str]],
-    sides: tuple[Side, Side],
+    sides: tuple[DiffSide, DiffSide],
     settings: ComparisonSettings,
     folder: str,
     notes: list[str],
@@ -169,7 +169,7 @@ def _adjusted(
     return _written(json.dumps(body(wanted), ensure_ascii=False), folder)
 
 
-def _in_order(side: Side, contract: Contract) -> Source:
+def _in_order(side: DiffSide, contract: Contract) -> Source:
     """A side's rows in the axis order of the contract's deliveries: what was published is in x, y whatever was agreed."""
     geometry = side.source.delivery.geometry
     if side.version is None or contract.axis_order == "lon_lat" or geometry is None:
@@ -193,7 +193,7 @@ class _Columns:
 
 
 def _drafted(
-    older: Side, newer: Side, settings: ComparisonSettings, folder: str, notes: list[str]
+    older: DiffSide, newer: DiffSide, settings: ComparisonSettings, folder: str, notes: list[str]
 ) -> tuple[str, tuple[str, ...], tuple[Source, ...]]:
     then, now = infer(older.source, settings.key), infer(newer.source, settings.key)
     for name in (*settings.key, *settings.ignore):
@@ -271,7 +271,7 @@ def _shared(now: Inferred, then: Inferred, name: str) -> int:
 
 
 def _matched(
-    older: Side, newer: Side, then: Inferred, now: Inferred, key: Sequence[str], ignore: Sequence[str], notes: list[str]
+    older: DiffSide, newer: DiffSide, then: Inferred, now: Inferred, key: Sequence[str], ignore: Sequence[str], notes: list[str]
 ) -> _Columns:
     out = _Columns()
     numbered = {each.source.delivery.fid_column for each in (older, newer)} - set(key)
@@ -317,7 +317,7 @@ def _one_type(one: ColumnFacts, other: ColumnFacts) -> FieldType | None:
 
 
 def _reference_system(
-    older: Side, newer: Side, then: Inferred, now: Inferred, notes: list[str]
+    older: DiffSide, newer: DiffSide, then: Inferred, now: Inferred, notes: list[str]
 ) -> tuple[int, tuple[str | None, str | None]]:
     """The EPSG code that is compared in (A's), and the CRS to assume for each side that states none."""
     columns = []
@@ -343,7 +343,7 @@ def _reference_system(
     return epsg, (assumed[0], assumed[1])
 
 
-def _shape(older: Side, newer: Side, then: Inferred, now: Inferred, notes: list[str]) -> GeometryFacts:
+def _shape(older: DiffSide, newer: DiffSide, then: Inferred, now: Inferred, notes: list[str]) -> GeometryFacts:
     """Type and dimensions that hold both sides."""
     one, other = then.geometry, now.geometry
     if one is None or other is None:
@@ -366,7 +366,7 @@ def _shape(older: Side, newer: Side, then: Inferred, now: Inferred, notes: list[
     return replace(one, type=kind, dimensions=dimensions)
 
 
-def _grid(newer: Side, then: Inferred, now: Inferred, epsg: int, asked: int | None, notes: list[str]) -> int:
+def _grid(newer: DiffSide, then: Inferred, now: Inferred, epsg: int, asked: int | None, notes: list[str]) -> int:
     one, other, column = then.geometry, now.geometry, newer.source.delivery.geometry
     if asked is not None or one is None or other is None or column is None:
         return asked or 0

@@ -53,7 +53,7 @@ Rows = Iterable[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class RowForm:
     """What a file has to know of the rows that are written to it: the dataset's name, its contract's body, key columns, and columns."""
 
     name: str
@@ -62,10 +62,10 @@ class Form:
     columns: Columns
 
 
-def form_of(version: Version) -> Form:
+def form_of(version: Version) -> RowForm:
     """The form of a version's rows."""
     manifest = version.manifest
-    return Form(manifest.name, manifest.contract, tuple(manifest.key["columns"]), version.columns)
+    return RowForm(manifest.name, manifest.contract, tuple(manifest.key["columns"]), version.columns)
 
 
 def version_file(version: Version, path: str, *, columns: Sequence[str] | None = None, bbox: Box | None = None) -> int:
@@ -96,7 +96,7 @@ def check_version_path(path: str, option: str = "--out") -> None:
     _writer(path, _VERSION_WRITERS, option)
 
 
-def write_rows(form: Form, batches: Rows, path: str, columns: Sequence[str] | None = None) -> int:
+def write_rows(form: RowForm, batches: Rows, path: str, columns: Sequence[str] | None = None) -> int:
     """Write rows in the format of the file's extension, at that very place (see `written_whole`).
 
     Args:
@@ -303,14 +303,14 @@ class _Count:
             raise
 
 
-def _parquet(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+def _parquet(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
     schema = _selected(form, names)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-def _geopackage(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+def _geopackage(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
     schema, contract = _selected(form, names), form.contract
     geometry = form.columns.geometry if form.columns.geometry in names else None
     kind = _GPKG_TYPES.get(contract["geometry_type"], "Unknown")
@@ -327,24 +327,24 @@ def _geopackage(form: Form, names: Sequence[str], batches: Iterator[Any], path: 
     )
 
 
-def _geojson(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+def _geojson(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
     with Path(path).open("w", encoding="utf-8") as file:
         file.writelines(collection(_texts(form, names, batches), form.columns.epsg, {"name": form.name}))
 
 
-def _sequence(separator: str) -> Callable[[Form, Sequence[str], Iterator[Any], str], None]:
-    def write(form: Form, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+def _sequence(separator: str) -> Callable[[RowForm, Sequence[str], Iterator[Any], str], None]:
+    def write(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
         with Path(path).open("w", encoding="utf-8") as file:
             file.writelines(f"{separator}{text}\n" for text in _texts(form, names, batches))
 
     return write
 
 
-def _texts(form: Form, names: Sequence[str], batches: Iterator[Any]) -> Iterator[str]:
+def _texts(form: RowForm, names: Sequence[str], batches: Iterator[Any]) -> Iterator[str]:
     return features(batches, form.columns.geometry, form.key, names)
 
 
-def _selected(form: Form, names: Sequence[str]) -> Any:
+def _selected(form: RowForm, names: Sequence[str]) -> Any:
     schema = form.columns.schema
     return pa.schema([schema.field(name) for name in names], metadata=schema.metadata if form.columns.geometry in names else None)
 
@@ -369,7 +369,7 @@ def _changes_sequence(separator: str) -> Callable[[Version, Any, str, Mapping[st
     return write
 
 
-_VERSION_WRITERS: dict[str, Callable[[Form, Sequence[str], Iterator[Any], str], None]] = {
+_VERSION_WRITERS: dict[str, Callable[[RowForm, Sequence[str], Iterator[Any], str], None]] = {
     ".parquet": _parquet,
     ".geoparquet": _parquet,
     ".gpkg": _geopackage,

@@ -44,8 +44,7 @@ from merestone.normalise.cast import CastPlan, plan_cast
 from merestone.normalise.epochs import check_epoch, stored_epoch
 from merestone.normalise.transform import operation_for
 from merestone.publication.publication import CrsRule, Publication
-from merestone.publish.files import Layout as FileLayout
-from merestone.publish.files import layout_of
+from merestone.publish.files import FileLayout, layout_of
 from merestone.reference.ground import metres_per_unit, unit_name
 from merestone.reference.identity import identify
 from merestone.reference.operation import Operation

@@ -21,7 +21,7 @@ from merestone.line.projection import Projection
 from merestone.line.reading import KEY, Reading
 from merestone.line.whole_rules import WholeRules
 from merestone.publication.publication import Publication
-from merestone.publish.files import Layout as FileLayout
+from merestone.publish.files import FileLayout
 from merestone.results.finding import Finding
 from merestone.source.port import Delivery, Source
 

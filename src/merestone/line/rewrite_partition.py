@@ -16,7 +16,7 @@ from merestone.dataset.manifest import DataFile
 from merestone.errors import InternalError
 from merestone.line.published_rows import PublishedRows
 from merestone.line.reading import KEY
-from merestone.publish.files import Layout, sort_rows, write_partition
+from merestone.publish.files import FileLayout, sort_rows, write_partition
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
 
@@ -26,7 +26,7 @@ class RewriteJob:
     """What all partitions of a run have in common: the store by its URL, the layout of files, how published rows are read, how objects are named."""
 
     store: str
-    layout: Layout
+    layout: FileLayout
     published: PublishedRows
     stem: str
     run_id: str

@@ -35,7 +35,7 @@ from merestone.line.rewrite import rewrite
 from merestone.line.rewrite_partition import RewriteJob
 from merestone.line.run import Run
 from merestone.lineage.store.writing import SealedRun
-from merestone.publish.files import Layout, write_pieces, write_table
+from merestone.publish.files import FileLayout, write_pieces, write_table
 from merestone.publish.pages import PAGES, write_page
 from merestone.results.finding import PASS, WARN, Steps
 from merestone.results.result import PublishResult
@@ -200,7 +200,7 @@ def _trace_publish(run: Run, log: Any, batch: int) -> None:
 
 def _manifest(
     run: Run,
-    layout: Layout,
+    layout: FileLayout,
     verdict: ChangeVerdict,
     changes: ObjectRef,
     index: IndexRef,

@@ -43,7 +43,7 @@ REJECTS_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FileLayout:
     """How the rows of a dataset stand in its files.
 
     `columns` are key columns outside the contract, then the contract's fields, with their stored types; `bounds` fixes the Hilbert order
@@ -75,13 +75,13 @@ def layout_of(
     epoch: float | None,
     target_rows: int,
     row_group_rows: int,
-) -> Layout:
+) -> FileLayout:
     """The layout of a contract; `key_types` are the key columns with their stored types."""
     fields = [(each.name, arrow_type(each.type)) for each in contract.schema_fields]
     named = {name for name, _ in fields}
     columns = (*((name, kind) for name, kind in key_types if name not in named), *fields)
     taken = {name for name, _ in columns} | {contract.geometry_name}
-    return Layout(
+    return FileLayout(
         columns=columns,
         geometry=contract.geometry_name,
         covering=next(name for name in ("bbox", "bbox_covering", "bbox_covering_") if name not in taken),
@@ -124,7 +124,7 @@ def _geo_column(epsg: int, scan: kernel.Scan) -> dict[str, Any]:
     return out
 
 
-def encode(rows: Any, layout: Layout) -> tuple[bytes, tuple[float, float, float, float] | None]:
+def encode(rows: Any, layout: FileLayout) -> tuple[bytes, tuple[float, float, float, float] | None]:
     """One data file: rows (of `layout.row_schema`, sorted) as GeoParquet 1.1 bytes, and their extent."""
     wkb = rows.column(layout.geometry).combine_chunks()
     scan = kernel.scan(wkb)
@@ -157,7 +157,7 @@ def encode(rows: Any, layout: Layout) -> tuple[bytes, tuple[float, float, float,
     return sink.getvalue().to_pybytes(), box
 
 
-def sort_rows(rows: Any, key_bytes: Any, layout: Layout) -> Any:
+def sort_rows(rows: Any, key_bytes: Any, layout: FileLayout) -> Any:
     """Rows in the order of a file: along the Hilbert curve of the centres of their boxes, then by key; rows without a position last."""
     scan = kernel.scan(rows.column(layout.geometry).combine_chunks())
     centre = (scan.bounds[:, :2] + scan.bounds[:, 2:]) / 2
@@ -166,7 +166,7 @@ def sort_rows(rows: Any, key_bytes: Any, layout: Layout) -> Any:
     return rows.take(order)
 
 
-def write_partition(store: Store, rows: Any, layout: Layout, *, partition: str, stem: str, run_id: str) -> list[DataFile]:
+def write_partition(store: Store, rows: Any, layout: FileLayout, *, partition: str, stem: str, run_id: str) -> list[DataFile]:
     """Write the sorted rows of one partition beside what is there, read each file back, and return its entries, still without a version.
 
     Raises:
