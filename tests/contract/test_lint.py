@@ -53,6 +53,7 @@ ERRORS = [
         "topology_rule_set",
         "great circles",
     ),
+    ({"topology_rule_set": "planar", "geometry": {"noise": 0.05}}, "geometry.noise", "tear vertices apart"),
     (
         {"topology_rule_set": "planar", "topology_parameters": {"dangle_length": 1}},
         "topology_parameters.dangle_length",

@@ -99,6 +99,15 @@ MUTATIONS: list[tuple[tuple[str | int, ...], Any]] = [
     (("schema_fields", 5, "crs_epsg"), "4258"),
     (("schema_fields", 5, "coordinate_precision"), 99),
     (("schema_fields", 0, "crs_epsg"), 4258),
+    (("schema_fields", 0, "decimals"), 2),
+    (("schema_fields", 1, "digits"), 2),
+    (("schema_fields", 2, "decimals"), 16),
+    (("schema_fields", 2, "digits"), 0),
+    (("schema_fields", 2, "noise"), 0.05),
+    (("schema_fields", 9, "noise"), 0.5),
+    (("schema_fields", 9, "digits"), 6),
+    (("geometry", "noise"), 0.5),
+    (("geometry", "noise"), -0.1),
     (("schema_fields", 0, "coordinate_precision"), 3),
     (("freshness_sla_minutes",), -1),
     (("freshness_sla_minutes",), True),
@@ -280,7 +289,7 @@ def test_all_problems_are_told_at_once(sound):
 def test_a_broken_field_does_not_hide_the_faults_of_others(sound):
     sound["schema_fields"][0]["type"] = "int"
     sound["schema_fields"].append({"name": "guid", "type": "string"})
-    assert {problem.path for problem in problems(sound)} == {"schema_fields[0].type", "schema_fields[9].name"}
+    assert {problem.path for problem in problems(sound)} == {"schema_fields[0].type", "schema_fields[10].name"}
 
 
 def test_a_field_without_a_name_may_be_the_one_that_semantics_mean(sound):

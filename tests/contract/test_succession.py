@@ -10,7 +10,10 @@ from merestone.contract.succession import breaks
 
 PID, NAME = Field("pid", FieldType("string"), nullable=False), Field("name", FieldType("string"))
 SITE = Field("site", FieldType("geometry"), crs_epsg=4326, coordinate_precision=7)
+DEPTH = Field("depth", FieldType("number"), decimals=3, noise=0.02)
+RATE = Field("rate", FieldType("number"))
 BASE = contract(schema_fields=(PID, NAME, SITE))
+NUMBERS = contract(schema_fields=(PID, DEPTH, RATE))
 
 
 @pytest.mark.parametrize(
@@ -63,3 +66,28 @@ def test_what_may_follow(change):
 
 def test_everything_is_named_at_once():
     assert len(breaks(BASE, replace(BASE, crs_epsg=25832, coordinate_precision=3, schema_fields=(PID,)))) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"geometry": GeometryClause(noise=0.1)}, "geometry.noise is 0.1, was 0.05"),
+        ({"schema_fields": (PID, replace(DEPTH, decimals=2), RATE)}, "decimals of depth is 2, was 3"),
+        ({"schema_fields": (PID, replace(DEPTH, noise=None), RATE)}, "noise of depth is 0.05, was 0.02"),
+        ({"schema_fields": (PID, DEPTH, replace(RATE, digits=6))}, "digits of rate is 6, was all that a number holds"),
+    ],
+)
+def test_coarser_numbers_and_more_noise_break(change, words):
+    assert breaks(NUMBERS, replace(NUMBERS, **change)) == [words]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"geometry": GeometryClause(noise=0.0)},
+        {"schema_fields": (PID, replace(DEPTH, decimals=4, noise=0.0), RATE)},
+        {"schema_fields": (PID, replace(DEPTH, decimals=None, noise=None), RATE)},
+    ],
+)
+def test_finer_numbers_and_less_noise_may_follow(change):
+    assert breaks(NUMBERS, replace(NUMBERS, **change)) == []

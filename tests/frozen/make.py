@@ -82,7 +82,7 @@ def parcels(night: int) -> pa.Table:
             if n == 4:
                 shape = shapely.box(x + 2, y, x + 42, y + 30)
             if n == 5:  # noise at a rounding edge: suppressed
-                shape = shapely.box(x, y, x + 40.124992, y + 30)
+                shape = shapely.box(x, y, x + 40.12545, y + 30)
             if n == 6 and night == 2:  # a bow-tie: rejected, held
                 shape = shapely.Polygon([(x, y), (x + 40, y + 30), (x + 40, y), (x, y + 30)])
             if n == 7:

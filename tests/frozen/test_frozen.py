@@ -24,7 +24,7 @@ HERE = Path(__file__).parent / "v1"
 VERSIONS = {"parcels": {1: 1, 2: 2, 3: 3}, "roads": {1: 1, 2: 2, 3: 3}}  # night to version
 CLASSES = {
     ("parcels", 2): {"added": 1, "changed": 2, "removed": 1, "suppressed": 1, "held": 1},
-    ("parcels", 3): {"changed": 1},
+    ("parcels", 3): {"changed": 1, "suppressed": 1},
     ("roads", 2): {"added": 1, "changed": 3, "removed": 1, "moved": 1},
     ("roads", 3): {"moved": 1},
 }
@@ -48,7 +48,7 @@ def test_each_version_holds_what_was_delivered(name, night):
     kept = {"p006"} if (name, night) == ("parcels", 2) else set()  # a bow-tie: the last accepted row stays
     for feature in sorted(set(found.index) - kept):
         one, other = found.loc[feature], expected.loc[feature]
-        assert one.geometry.hausdorff_distance(other.geometry) <= 0.0051
+        assert one.geometry.hausdorff_distance(other.geometry) <= 0.0055  # half a step and the usual noise
         for column in {"pid": ["owner"], "rid": ["name"]}[key]:
             assert one[column] == other[column]
 

@@ -1,4 +1,4 @@
-"""Write docs/spec/fingerprint-vectors.json from the reference. Layout 1 is frozen: run this only to add vectors, and look at the diff.
+"""Write docs/spec/fingerprint-vectors.json from the reference. A released layout is frozen: run this only to add vectors, and look at the diff.
 
     python tests/identity/make_vectors.py
 
@@ -68,7 +68,12 @@ GEOMETRIES: list[tuple[str, Any, dict[str, Any]]] = [
     ("point at the edge of the grid", xy(1, [(2.0**50 / 100, -(2.0**50) / 100)]), {"xy": 2}),
     ("minus zero", xy(1, [(-0.0, -1e-9)]), {}),
     ("half-grid ties", xy(1, [(0.5, -0.5)]), {"xy": 0}),
-    ("just below a tie counts as a tie", xy(1, [(1.0049999999999999, -1.0050000000000001)]), {"xy": 2}),
+    ("decimals whose double lies below the half", xy(1, [(1.005, 0.285)]), {"xy": 2}),
+    ("decimals whose double lies above the half", xy(1, [(1.045, 0.615)]), {"xy": 2}),
+    ("halves that doubles hold exactly", xy(1, [(0.125, -0.375)]), {"xy": 2}),
+    ("products that round to a half", xy(1, [(0.00000015, -12.34567895)]), {"xy": 7}),
+    ("halves of tens", xy(1, [(25.0, -35.0)]), {"xy": -1}),
+    ("a double below and at a decimal half", xy(1, [(1.0049999999999999, -1.0050000000000001)]), {"xy": 2}),
     ("a tie in binary", xy(1, [(657035.9135, 5337087.0205)]), {"xy": 3}),
     ("nine decimals", xy(1, [(12.3456789012, -98.7654321098)]), {"xy": 9}),
     ("a grid of a hundred", xy(1, [(657035.9135, 5337087.0205)]), {"xy": -2}),
@@ -215,12 +220,12 @@ def both_digests() -> list[dict[str, Any]]:
 def document() -> dict[str, Any]:
     made = [vector(name, geometry, settings, [("id_text", "string", "x")]) for name, geometry, settings in GEOMETRIES]
     made += [vector(name, POINT, {}, attributes) for name, attributes in ATTRIBUTES]
-    return {"layout": 1, "vectors": made + both_digests()}
+    return {"layout": 2, "vectors": made + both_digests()}
 
 
 def text() -> str:
     lines = ",\n".join(json.dumps(each, ensure_ascii=True) for each in document()["vectors"])
-    return f'{{"layout": 1, "vectors": [\n{lines}\n]}}\n'
+    return f'{{"layout": 2, "vectors": [\n{lines}\n]}}\n'
 
 
 if __name__ == "__main__":

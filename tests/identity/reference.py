@@ -1,4 +1,4 @@
-"""Fingerprint layout 1, slow and obvious, from docs/spec/fingerprint.md alone: struct, integers and sorted lists.
+"""Fingerprint layout 2, slow and obvious, from docs/spec/fingerprint.md alone: struct, integers and sorted lists.
 
 Not here: anything of Merestone. Whoever wants to check the specification reads this file beside it.
 """
@@ -101,15 +101,10 @@ def bits(value: float) -> int:
 
 
 def on_grid(value: float, precision: int) -> int:
-    """q = floor((rint(x * 10^p * 1000) + 500) / 1000), computed in doubles as far as rint; beyond 2^50 the double's own bits."""
-    scaled = value * float(10**precision) * 1000.0 if precision >= 0 else value / float(10**-precision) * 1000.0
-    if not math.isfinite(scaled) or abs(scaled) >= 2**62:
+    """The integer nearest to the exact value of x * 10^p, ties to even; not finite or beyond 2^50: the double's own bits."""
+    if not math.isfinite(value):
         return bits(value)
-    f = Fraction(scaled)
-    below = f.numerator // f.denominator
-    rest = f - below
-    nearest = below + (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and below % 2 == 1))
-    q = (nearest + 500) // 1000
+    q = round(Fraction(value) * Fraction(10) ** precision)
     return q if -LIMIT <= q <= LIMIT else bits(value)
 
 

@@ -1,4 +1,4 @@
-"""The language-neutral vectors of fingerprint layout 1: how a JSON value becomes a value of the reference, and of an Arrow column.
+"""The language-neutral vectors of fingerprint layout 2: how a JSON value becomes a value of the reference, and of an Arrow column.
 
 Not here: the vectors themselves (docs/spec/fingerprint-vectors.json), how they were made (`make_vectors`).
 """

@@ -6,16 +6,18 @@ Source: the classes of docs/spec/changes.md.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from merestone.columnar.rounding import NumberGrid
 from merestone.dataset.known import CHANGE_CLASSES, Halves
 from merestone.geometry import kernel
-from merestone.identity.digest import Layout, digest_batch
+from merestone.geometry.form import Grid, Shape
+from merestone.identity.digest import DigestField, Layout, digest_batch
 
 ADDED, CHANGED, REMOVED, MOVED, SUPPRESSED, REPROCESSED, REFRESHED, HELD = range(len(CHANGE_CLASSES))
 UNCHANGED, REJECTED, DIFFERS = 100, 101, 102  # not written to the change log; DIFFERS is settled by `compare`
@@ -74,12 +76,23 @@ def classify(
 
 
 @dataclass(frozen=True, slots=True)
+class Noise:
+    """How far beyond half a step a delivered value may lie from the published one and be noise, in steps of its grid.
+
+    geometry: of all geometries; 0: the digest alone decides. numbers: name of a field to its grid and noise.
+    """
+
+    geometry: float
+    numbers: Mapping[str, tuple[NumberGrid, float]]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Candidates against their published rows, row by row.
 
     suppressed, attributes, geometry, reversed: bool (n,); move: float64 (n,), the largest distance in units of the contract's CRS (NaN
     where the geometry is the same or one side has none); fields: for each compared attribute a bool (n,) of "differs"; blanks: attributes
-    differ only in blanks at the end of text.
+    differ only in blanks at the end of text; kept: for each column a bool (n,) of "differs by noise, so that the published value stays".
     """
 
     suppressed: Mask
@@ -89,9 +102,12 @@ class Comparison:
     move: npt.NDArray[np.float64]
     fields: tuple[tuple[str, Mask], ...]
     blanks: Mask
+    kept: tuple[tuple[str, Mask], ...]
 
 
-def compare(after: pa.Table, before: pa.Table, layout: Layout, geometry: str, delivered: pa.Array, *, turned: bool) -> Comparison:
+def compare(
+    after: pa.Table, before: pa.Table, layout: Layout, geometry: str, *, delivered: pa.Table, noise: Noise, in_place: Mask
+) -> Comparison:
     """Judge rows whose digests differ.
 
     Args:
@@ -99,16 +115,24 @@ def compare(after: pa.Table, before: pa.Table, layout: Layout, geometry: str, de
         before: pyarrow.Table of the published rows of the same keys, in the same order and schema.
         layout: the digest layout that both sides are judged in: that of the last version.
         geometry: the name of the geometry column.
-        delivered: WKB of the delivered geometry in the contract's CRS before rounding.
-        turned: it was delivered in another CRS, whose axes may run in other directions.
+        delivered: the columns that noise can keep, as delivered: geometries in the CRS of their field and numbers, all before rounding.
+        noise: how much of it there may be.
+        in_place: bool (n,), rows whose stored geometry lies in the partition of the published one. Where another attribute changes, a
+            published geometry cannot stay outside of them.
     """
     n = after.num_rows
     changed = []
     any_attribute = np.zeros(n, bool)
     only_blanks = np.ones(n, bool)
+    kept: dict[str, Mask] = {}
     for each in layout.fields:
         alone = layout.only(each.name)
         differs = _differ(after, before, alone)
+        if differs.any():
+            near = differs & _near(each, delivered, before, noise)
+            if near.any():
+                kept[each.name] = near
+                differs &= ~near
         changed.append((each.name, differs))
         any_attribute |= differs
         if differs.any() and pa.types.is_string(after.schema.field(each.name).type):
@@ -118,33 +142,50 @@ def compare(after: pa.Table, before: pa.Table, layout: Layout, geometry: str, de
             only_blanks &= ~differs
     new, old = after.column(geometry).combine_chunks(), before.column(geometry).combine_chunks()
     moved = _differ(after, before, layout.only_geometry(), geometry)
-    near = kernel.within(
-        delivered,
-        old,
-        _noise(layout.grid.precision, turned=turned),
-        z_tolerance=_noise(layout.grid.z),
-        m_tolerance=_noise(layout.grid.m),
-        shape=layout.shape,
-    )
+    near = moved & _within(delivered.column(geometry).combine_chunks(), old, layout.grid, layout.shape, noise.geometry)
+    near &= in_place | ~any_attribute
+    moved &= ~near
+    if near.any():
+        kept[geometry] = near
+    loud = any_attribute | moved
+    held = np.logical_or.reduce([*kept.values(), np.zeros(n, bool)])
     return Comparison(
-        suppressed=near & ~any_attribute & moved,
+        suppressed=held & ~loud,
         attributes=any_attribute,
         geometry=moved,
         reversed=np.asarray(kernel.is_reversed(new, old), bool) & moved & ~any_attribute,
         move=np.where(moved, kernel.largest_move(new, old), np.nan),
         fields=tuple(changed),
         blanks=only_blanks & any_attribute & ~moved,
+        kept=tuple(kept.items()),
     )
 
 
-def _noise(precision: int, *, turned: bool = False) -> float:
-    """How far a delivered ordinate may lie from the published one and still be noise at a rounding edge, whatever side it fell on.
+def _near(field: DigestField, delivered: pa.Table, before: pa.Table, noise: Noise) -> Mask:
+    """Rows in which an attribute lies within noise of the published value; none where it is neither a geometry nor a number with a grid."""
+    if field.grid is not None:
+        return _within(
+            delivered.column(field.name).combine_chunks(),
+            before.column(field.name).combine_chunks(),
+            field.grid,
+            field.shape,
+            noise.geometry,
+        )
+    if field.name not in noise.numbers:
+        return np.zeros(before.num_rows, bool)
+    grid, steps = noise.numbers[field.name]
+    one, other = (side.column(field.name).combine_chunks() for side in (delivered, before))
+    both = np.asarray(pa.compute.and_(one.is_valid(), other.is_valid()))
+    here, there = (np.asarray(each.fill_null(0), np.float64) for each in (one, other))
+    return np.asarray(both & grid.near(here, there, steps), np.bool_)
 
-    Half a grid step and a thousandth: rounding turns over half a thousandth below the half step, and the other half is for the noise.
-    Noise in both axes of another CRS can meet in one of the contract's, which makes it longer by the square root of two (ADR 0026).
-    """
-    step = 10.0**-precision
-    return step / 2 + step / 2000 * (1 + (math.sqrt(2) if turned else 1))
+
+def _within(delivered: pa.Array, published: pa.Array, grid: Grid, shape: Shape, noise: float) -> Mask:
+    """Rows whose delivered geometry lies within (1/2 + noise) grid steps of the published one, each axis by its own grid (ADR 0026)."""
+    if noise == 0:
+        return np.zeros(len(published), bool)
+    reach = [(0.5 + noise) * 10.0**-precision for precision in (grid.precision, grid.z, grid.m)]
+    return kernel.within(delivered, published, reach[0], z_tolerance=reach[1], m_tolerance=reach[2], shape=shape)
 
 
 def _differ(after: pa.Table, before: pa.Table, layout: Layout, geometry: str | None = None) -> Mask:

@@ -40,6 +40,64 @@ static int holds(const Py_buffer *buffer, Py_ssize_t bytes)
     return bytes <= 0 || (buffer->buf && buffer->len >= bytes);
 }
 
+static inline int is_present(const Column *column, Py_ssize_t row)
+{
+    const uint8_t *bits = column->validity.buf;
+    row += column->first;
+    return !bits || bits[row >> 3] >> (row & 7) & 1;
+}
+
+static inline int64_t offset_at(const Py_buffer *offsets, Py_ssize_t width, Py_ssize_t index)
+{
+    int32_t narrow;
+    int64_t wide;
+    if (width == 8) {
+        memcpy(&wide, (const uint8_t *)offsets->buf + index * 8, 8);
+        return wide;
+    }
+    memcpy(&narrow, (const uint8_t *)offsets->buf + index * 4, 4);
+    return narrow;
+}
+
+/* Whether n + 1 offsets from `first` on never go back and stay within `limit`. */
+static int offsets_hold(const Py_buffer *offsets, Py_ssize_t width, Py_ssize_t first, Py_ssize_t n, int64_t limit)
+{
+    int64_t before = offset_at(offsets, width, first), back = 0;
+    if (before < 0)
+        return 0;
+    for (Py_ssize_t i = 1; i <= n; i++) {
+        int64_t next = offset_at(offsets, width, first + i);
+        back |= next - before;
+        before = next;
+    }
+    return back >= 0 && before <= limit;
+}
+
+/* Whether every value lies inside its data. Offsets that leave it are corruption: they must not pass for an empty value. */
+static int values_hold(const Column *column, Py_ssize_t n)
+{
+    switch (column->kind) {
+    case VARIABLE: return offsets_hold(&column->offsets, column->width, column->first, n, column->data.len);
+    case LIST: {
+        Py_ssize_t elements = column->extra.len / 8 - 1;
+        return elements >= 0 && offsets_hold(&column->offsets, column->width, column->first, n, elements)
+               && offsets_hold(&column->extra, 8, 0, elements, column->data.len);
+    }
+    case CODED:
+        for (Py_ssize_t row = 0; row < n; row++) {
+            int32_t code;
+            if (!is_present(column, row))
+                continue;
+            memcpy(&code, (const uint8_t *)column->extra.buf + (column->first + row) * 4, 4);
+            if (code < 0 || ((Py_ssize_t)code + 2) * column->width > column->offsets.len
+                || !offsets_hold(&column->offsets, column->width, code, 1, column->data.len))
+                return 0;
+        }
+        return 1;
+    default: return 1;
+    }
+}
+
 /* Parse (kind, tag, name, validity, offsets, data, extra, first, width) and check that the buffers hold n rows. */
 static int column_take(PyObject *given, Py_ssize_t n, Column *column)
 {
@@ -71,6 +129,10 @@ static int column_take(PyObject *given, Py_ssize_t n, Column *column)
         PyErr_SetString(PyExc_ValueError, "a column's buffers do not hold its rows");
         return 0;
     }
+    if (n > 0 && !values_hold(column, n)) {
+        PyErr_SetString(PyExc_ValueError, "a column's offsets lie outside its data");
+        return 0;
+    }
     column->intro_size = 4 + (size_t)column->name.len;
     if (!(column->intro = malloc(column->intro_size))) {
         PyErr_NoMemory();
@@ -82,32 +144,13 @@ static int column_take(PyObject *given, Py_ssize_t n, Column *column)
     return 1;
 }
 
-static inline int is_present(const Column *column, Py_ssize_t row)
-{
-    const uint8_t *bits = column->validity.buf;
-    row += column->first;
-    return !bits || bits[row >> 3] >> (row & 7) & 1;
-}
-
-static inline int64_t offset_at(const Py_buffer *offsets, Py_ssize_t width, Py_ssize_t index)
-{
-    int32_t narrow;
-    int64_t wide;
-    if (width == 8) {
-        memcpy(&wide, (const uint8_t *)offsets->buf + index * 8, 8);
-        return wide;
-    }
-    memcpy(&narrow, (const uint8_t *)offsets->buf + index * 4, 4);
-    return narrow;
-}
-
-/* The bytes of a variable-length value. Offsets that leave the data give nothing rather than a read beyond it. */
+/* The bytes of a variable-length value. */
 static inline Span value_at(const Column *column, Py_ssize_t row)
 {
     int64_t start = offset_at(&column->offsets, column->width, column->first + row);
     int64_t end = offset_at(&column->offsets, column->width, column->first + row + 1);
     Span span = {(const uint8_t *)"", 0};
-    if (start >= 0 && end > start && end <= column->data.len) {
+    if (end > start) {
         span.at = (const uint8_t *)column->data.buf + start;
         span.size = (size_t)(end - start);
     }
@@ -197,13 +240,7 @@ static int put_field_value(Arena *out, const Column *column, Py_ssize_t row)
     default: {  /* LIST: count, then the elements, which stand encoded one after the other; extra: where each begins */
         int64_t start = offset_at(&column->offsets, column->width, column->first + row);
         int64_t end = offset_at(&column->offsets, column->width, column->first + row + 1);
-        int64_t from = 0, to = 0;
-        if (start >= 0 && end > start && (end + 1) * 8 <= column->extra.len) {
-            from = offset_at(&column->extra, 8, (Py_ssize_t)start);
-            to = offset_at(&column->extra, 8, (Py_ssize_t)end);
-        }
-        if (from < 0 || to < from || to > column->data.len)
-            from = to = end = start = 0;
+        int64_t from = offset_at(&column->extra, 8, (Py_ssize_t)start), to = offset_at(&column->extra, 8, (Py_ssize_t)end);
         return put_byte(out, tag) && put_count(out, (uint32_t)(4 + to - from)) && put_count(out, (uint32_t)(end - start))
                && put(out, (const uint8_t *)column->data.buf + from, (size_t)(to - from));
     }

@@ -104,9 +104,7 @@ static Span piece_text(const Column *piece, Py_ssize_t row, uint8_t room[2 * MOS
         int32_t code;
         memcpy(&code, (const uint8_t *)piece->extra.buf + (piece->first + row) * 4, 4);
         values.first = 0;
-        if (code >= 0 && ((Py_ssize_t)code + 2) * piece->width <= piece->offsets.len)
-            return value_at(&values, code);
-        return span;
+        return value_at(&values, code);
     }
     case SIGNED:
         span.size = put_decimal(room, integer_at(piece, row));
@@ -241,10 +239,16 @@ static PyMethodDef methods[] = {
 /* Counts up when a call changes, so that compiled.py knows an extension that was built from other sources than its own. */
 static int name_calls(PyObject *module)
 {
-    return PyModule_AddIntConstant(module, "CALLS", 1);
+    return PyModule_AddIntConstant(module, "CALLS", 2);
 }
 
-static PyModuleDef_Slot slots[] = {{Py_mod_exec, name_calls}, {0, NULL}};
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, name_calls},
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},  /* no state of its own, and none of Python's is touched while rows are read */
+#endif
+    {0, NULL},
+};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_hashing", "See merestone.columnar.hashing.", 0, methods, slots, NULL, NULL, NULL};
 

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.errors import CorruptError
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -58,10 +60,35 @@ def binary(offsets: Ints, data: Any, mask: Any = None) -> Any:
     return pa.Array.from_buffers(kind, len(offsets) - 1, [valid, pa.py_buffer(starts), pa.py_buffer(data)])
 
 
+def proved(array: pa.Array) -> pa.Array:
+    """The array itself, once its buffers hold its rows and its offsets and codes lie inside their data.
+
+    Raises:
+        CorruptError: they do not. What lies outside is never taken for an empty value.
+    """
+    kind, looked_at = array.type, array
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):  # whether text is UTF-8 is asked where text comes in
+        looked_at = array.view(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
+    try:
+        looked_at.validate(full=_has_offsets(looked_at.type))
+    except pa.ArrowInvalid as fault:
+        raise CorruptError(
+            f"a column of {len(array)} rows does not hold together: {fault}",
+            hint="read or write it again; `merestone verify` proves a dataset",
+        ) from fault
+    return array
+
+
+def _has_offsets(kind: Any) -> bool:
+    of_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return of_bytes or pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_dictionary(kind)
+
+
 def one_binary(values: Any) -> Any:
     """A single array of binary or large_binary, of values that are bytes in any of Arrow's forms.
 
     Raises:
+        CorruptError: the array's offsets lie outside its data.
         TypeError: the values are no bytes.
     """
     if isinstance(values, pa.ChunkedArray):
@@ -72,7 +99,7 @@ def one_binary(values: Any) -> Any:
         values = values.storage
     kind = values.type
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return values
+        return proved(values)
     if pa.types.is_null(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
         return values.cast(pa.binary())
     raise TypeError(f"the values are bytes in a column of binary, not of {kind}")

@@ -75,7 +75,7 @@ def _dense(array: Any) -> Any:
 def _text(array: Any) -> Any:
     """The values of an entry as text."""
     if not pa.types.is_fixed_size_binary(array.type):
-        return array if pa.types.is_binary(array.type) else pc.cast(array, pa.string())
+        return array if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type) else pc.cast(array, pa.string())
     width = array.type.byte_width
     data = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + len(array)) * width]
     digits = np.frombuffer(data.tobytes().hex().encode(), np.uint8)

@@ -13,7 +13,7 @@ from typing import Any
 class Column:
     """One attribute as a digest sees it.
 
-    `name` is NFC UTF-8; `tag` is the type's letter of fingerprint layout 1; `array` is a pyarrow array of integers, floats, booleans,
+    `name` is NFC UTF-8; `tag` is the type's letter of fingerprint layout 2; `array` is a pyarrow array of integers, floats, booleans,
     decimal128, fixed-size binary, binary or string. For a list, `array` is a list array of which only offsets and nulls count, and
     `elements` holds its flattened values as `hashing.elements` encodes them.
     """

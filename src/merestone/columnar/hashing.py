@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar import fallback
-from merestone.columnar.arrays import one_binary
+from merestone.columnar.arrays import one_binary, proved
 from merestone.columnar.form import Column, Entry, Piece
 
 at_work: Any
@@ -32,12 +32,12 @@ else:
 
 def attributes(columns: Sequence[Column], n: int) -> Any:
     """The attribute section of n rows, which is also the value of a struct: binary."""
-    return at_work.attributes(columns, n)
+    return at_work.attributes(proved_columns(columns), n)
 
 
 def elements(column: Column) -> Any:
     """Each value as an element of a list: tag, length and value, or a zero byte for null. Binary, without nulls."""
-    return at_work.elements(column)
+    return at_work.elements(*proved_columns([column]))
 
 
 def blake2b16(values: Any) -> Any:
@@ -55,6 +55,19 @@ def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
     return at_work.hashed(_pieces(pieces), n, size)  # type: ignore[no-any-return]  # one of two modules
 
 
+def proved_columns(columns: Sequence[Column]) -> Sequence[Column]:
+    """The columns themselves, once their arrays hold together.
+
+    Raises:
+        CorruptError: one does not.
+    """
+    for each in columns:
+        proved(each.array)
+        if each.elements is not None:
+            proved(each.elements)
+    return columns
+
+
 def _pieces(pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces whose dictionaries are whole, and whose neighbours of constant bytes are one."""
     found: list[Piece] = []
@@ -70,7 +83,7 @@ def _pieces(pieces: Sequence[Piece]) -> list[Piece]:
 
 def _whole(array: Any) -> Any:
     """A dictionary column with int32 codes, no null among its values and their offsets from the first value on; others as they are."""
-    if not pa.types.is_dictionary(array.type):
+    if not pa.types.is_dictionary(proved(array).type):
         return array
     values = array.dictionary
     if values.null_count or values.offset or array.type.index_type != pa.int32() or values.type not in (pa.string(), pa.binary()):

@@ -22,8 +22,8 @@ from merestone.errors import CorruptError
 def body(contract: Contract) -> dict[str, Any]:
     """The published body: plain JSON values under the document's names, in the order of the definition.
 
-    Filled in where the author left them out: `nullable` and `unit` of fields, `topology_rule_set`, and in `geometry` all but precisions
-    and name. This list never grows, so that a contract keeps its digest.
+    Filled in where the author left them out: `nullable` and `unit` of fields, `topology_rule_set`, and in `geometry` all but precisions,
+    noise and name. This list never grows, so that a contract keeps its digest.
     """
     clause = contract.geometry
     geometry: dict[str, Any] = {
@@ -34,6 +34,7 @@ def body(contract: Contract) -> dict[str, Any]:
         "m_precision": clause.m_precision,
         "edges": clause.edges,
         "direction": clause.direction,
+        "noise": clause.noise,
         "name": clause.name,
     }
     meanings = {
@@ -86,6 +87,9 @@ def _field(field: Field) -> dict[str, Any]:
                 "derived": derived,
                 "crs_epsg": field.crs_epsg,
                 "coordinate_precision": field.coordinate_precision,
+                "decimals": field.decimals,
+                "digits": field.digits,
+                "noise": field.noise,
             }
         ),
     }

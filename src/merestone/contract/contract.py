@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from merestone.columnar.rounding import NumberGrid
 from merestone.contract.stamp import Stamp
 
 AxisOrder = Literal["lon_lat", "lat_lon"]
@@ -22,6 +23,8 @@ GeometryType = Literal[
     "geometrycollection",
     "geometry",
 ]
+USUAL_NOISE = 0.05  # of a grid step, where a contract states no noise
+
 Dimensions = Literal["xy", "xyz", "xym", "xyzm"]
 
 
@@ -59,7 +62,10 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One entry of `schema_fields`. `name` is NFC. `crs_epsg` and `coordinate_precision` belong to a second geometry."""
+    """One entry of `schema_fields`. `name` is NFC. `crs_epsg` and `coordinate_precision` belong to a second geometry.
+
+    `decimals` or `digits` (significant) say to what a number is kept, `noise` how far beyond half a step of it a delivered value may lie.
+    """
 
     name: str
     type: FieldType
@@ -74,6 +80,19 @@ class Field:
     derived: Derived | None = None
     crs_epsg: int | None = None
     coordinate_precision: int | None = None
+    decimals: int | None = None
+    digits: int | None = None
+    noise: float | None = None
+
+    @property
+    def number_grid(self) -> NumberGrid | None:
+        """To what its numbers are kept, None where they keep all their bits."""
+        return None if self.decimals is None and self.digits is None else NumberGrid(self.decimals, self.digits)
+
+    @property
+    def number_noise(self) -> float:
+        """How far beyond half a step a delivered number may lie from the published one, in steps."""
+        return USUAL_NOISE if self.noise is None else self.noise
 
     @property
     def compared(self) -> bool:
@@ -101,6 +120,7 @@ class GeometryClause:
     m_precision: int | None = None
     edges: Literal["planar", "spherical"] = "planar"
     direction: Literal["significant", "irrelevant"] = "significant"
+    noise: float | None = None
     name: str | None = None
 
 
@@ -142,6 +162,16 @@ class Contract:
     def addition(self, name: str) -> Any:
         """A further clause as it was written, None where the contract has none of that name."""
         return dict(self.extra).get(name)
+
+    @property
+    def noise(self) -> float:
+        """How far beyond half a grid step a delivered ordinate may lie from the published one and be noise, in steps; 0: the digest alone decides.
+
+        Under topology rules 0 unless stated: what is held feature by feature would tear shared vertices apart.
+        """
+        if self.geometry.noise is not None:
+            return self.geometry.noise
+        return USUAL_NOISE if self.topology_rule_set == "none" else 0.0
 
     @property
     def geometry_name(self) -> str:

@@ -74,6 +74,7 @@ INTERNAL = {
 _PROSE = Text(free=True)
 _EPSG = Whole(1, 999_999_999, hint="write the code alone, such as 25832")
 _DECIMALS = Whole(0, 15, hint="the number of decimals in CRS units, such as 3 for millimetres where the unit is the metre")
+_NOISE = Real(least=0, most=0.49, hint="a share of a grid step from 0 to 0.49, such as 0.05")
 _DATE = Text(pattern=r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])", form="a date, YYYY-MM-DD")
 
 DERIVED = Group(
@@ -121,6 +122,22 @@ FIELD = Group(
         Clause("derived", DERIVED, "recomputed from the geometry and therefore never compared"),
         Clause("crs_epsg", _EPSG, "the CRS of a second geometry"),
         Clause("coordinate_precision", _DECIMALS, "the decimals of a second geometry"),
+        Clause(
+            "decimals",
+            Whole(0, 15, hint="the number of decimals to which values are kept, such as 2"),
+            "number: the decimals to which values are stored, judged and compared",
+        ),
+        Clause(
+            "digits",
+            Whole(1, 15, hint="the number of significant digits to which values are kept, such as 6"),
+            "number: the significant digits to which values are stored, judged and compared, for columns of wide range",
+        ),
+        Clause(
+            "noise",
+            _NOISE,
+            "number: a delivered value within half a step and this share of a step of the published one is no change",
+            default="0.05, where `decimals` or `digits` stands",
+        ),
     ),
     refused=INTERNAL,
     conditions=(
@@ -129,6 +146,12 @@ FIELD = Group(
             "then": {"required": ["crs_epsg", "coordinate_precision"]},
             "else": {"properties": {"crs_epsg": False, "coordinate_precision": False}},
         },
+        {
+            "if": {"anyOf": [{"required": ["decimals"]}, {"required": ["digits"]}]},
+            "then": {"properties": {"type": {"const": "number"}}},
+            "else": {"properties": {"noise": False}},
+        },
+        {"not": {"required": ["decimals", "digits"]}},
         {
             "if": {"required": ["pattern"]},
             "then": {"properties": {"type": {"const": "string"}}},
@@ -164,6 +187,12 @@ GEOMETRY = Group(
         Clause("edges", Choice(("planar", "spherical")), "how two positions are joined", default="planar"),
         Clause(
             "direction", Choice(("significant", "irrelevant")), "whether a line drawn the other way is another line", default="significant"
+        ),
+        Clause(
+            "noise",
+            _NOISE,
+            "a delivered ordinate within half a grid step and this share of a step of the published one is no change; 0: the digest alone decides",
+            default="0.05, and 0 under topology rules",
         ),
         Clause(
             "name",

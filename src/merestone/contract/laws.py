@@ -103,6 +103,17 @@ def _second_geometry_is_described(values: dict[str, Any], report: Report) -> Non
                 report.add(path, f"has no meaning for type {field['type']}", "remove it; the contract's own stands at the top level")
 
 
+def _numbers_are_kept_one_way(values: dict[str, Any], report: Report) -> None:
+    for place, field in _fields(values):
+        for clause in ("decimals", "digits"):
+            if clause in field and _kind(field) not in ("number", ""):
+                report.add(("schema_fields", place, clause), f"has no meaning for type {field['type']}", "only numbers have it; remove it")
+        if "decimals" in field and "digits" in field:
+            report.add(("schema_fields", place, "digits"), "stands beside decimals", "keep one: decimals, or digits for a wide range")
+        if "noise" in field and "decimals" not in field and "digits" not in field:
+            report.add(("schema_fields", place, "noise"), "has no grid to be measured by", "add `decimals` or `digits`, or remove it")
+
+
 def _pattern_is_usable(values: dict[str, Any], report: Report) -> None:
     for place, field in _fields(values):
         pattern = field.get("pattern")
@@ -246,6 +257,7 @@ LAWS = (
     Law(
         "A field of type geometry states its own `crs_epsg` and `coordinate_precision`; no other field does.", _second_geometry_is_described
     ),
+    Law("`decimals` or `digits` stands on numbers only, one of them, and `noise` of a field beside it.", _numbers_are_kept_one_way),
     Law("`pattern` stands on text fields only and is a regular expression (syntax of Python's `re`).", _pattern_is_usable),
     Law("`time_zone` stands on timestamps only and is an IANA name.", _zone_is_known),
     Law("`unique` stands on single values, `derived` on numbers.", _flags_fit_the_type),

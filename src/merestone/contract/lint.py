@@ -178,6 +178,16 @@ _TOPOLOGY_OF = {
 _FIGURES_OF: dict[str, tuple[str, ...]] = {"planar": ("gap_width", "tolerance"), "network": ("dangle_length", "tolerance"), "3d_solid": ()}
 
 
+def _noise(contract: Contract) -> Iterator[Remark]:
+    rule_set = contract.topology_rule_set
+    if rule_set != "none" and contract.noise > 0:
+        yield (
+            ("geometry", "noise"),
+            f"what is kept feature by feature would tear vertices apart that features share under {rule_set}",
+            "remove it, or write 0",
+        )
+
+
 # --- warnings --------------------------------------------------------------------------------------------------------------------------
 
 
@@ -307,6 +317,7 @@ RULES: Final = (
     Rule("error", "`derived.measure` exists for the geometry type.", _derived),
     Rule("error", "Spherical edges need a geographic CRS.", _edges),
     Rule("error", "`topology_rule_set` and its parameters fit the geometry type, its dimensions and planar edges.", _topology),
+    Rule("error", "`geometry.noise` is 0 under topology rules.", _noise),
     Rule("warning", "A field that is never null has no `null_means`.", _nulls),
     Rule("warning", "The grid on the ground (a degree counts as 111,320 m) lies between res/1000 and res.", _ground_grid),
     Rule("warning", "The CRS is not deprecated.", _deprecated_crs),

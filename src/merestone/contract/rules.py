@@ -35,6 +35,7 @@ def rules_hash(contract: Contract) -> str:
                 clause.m_precision,
                 clause.edges,
                 clause.direction,
+                contract.noise,
             ],
             "fields": sorted((_deciding(contract, field) for field in contract.schema_fields), key=lambda each: each["name"]),
             "topology": [contract.topology_rule_set, sorted(contract.topology_parameters)],
@@ -58,6 +59,7 @@ def _deciding(contract: Contract, field: Field) -> dict[str, Any]:
         "derived": None if derived is None else [derived.measure, derived.unit, derived.method],
         "crs": field.crs_epsg,
         "coordinate_precision": field.coordinate_precision,
+        "number": None if field.number_grid is None else [field.decimals, field.digits, field.number_noise],
         "enum": members,
     }
 

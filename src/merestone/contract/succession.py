@@ -41,6 +41,8 @@ def _geometry(before: Contract, after: Contract) -> Iterator[str]:
     for name in ("nullable", "empty"):
         if getattr(after.geometry, name) and not getattr(before.geometry, name):
             yield f"geometry.{name} is true, was false"
+    if after.noise > before.noise:
+        yield f"geometry.noise is {after.noise:g}, was {before.noise:g}"
     if after.geometry_name != before.geometry_name:
         yield f"the geometry column is called {after.geometry_name}, was {before.geometry_name}"
 
@@ -75,3 +77,9 @@ def _field(old: Field, new: Field) -> Iterator[str]:
         yield f"crs_epsg of {old.name} is {new.crs_epsg}, was {old.crs_epsg}"
     if (new.coordinate_precision or 0) < (old.coordinate_precision or 0):
         yield f"coordinate_precision of {old.name} is {new.coordinate_precision}, coarser than {old.coordinate_precision}"
+    for name in ("decimals", "digits"):
+        was, now = getattr(old, name), getattr(new, name)
+        if now is not None and (was is None or now < was):
+            yield f"{name} of {old.name} is {now}, was {'all that a number holds' if was is None else was}"
+    if old.number_grid is not None and new.number_grid is not None and new.number_noise > old.number_noise:
+        yield f"noise of {old.name} is {new.number_noise:g}, was {old.number_noise:g}"

@@ -1,4 +1,4 @@
-/* The canonical form of a geometry, as the bytes G of fingerprint layout 1 (docs/spec/fingerprint.md), and back to WKB.
+/* The canonical form of a geometry, as the bytes G of fingerprint layout 2 (docs/spec/fingerprint.md), and back to WKB.
  *
  *     G = type, dimensions, part count, parts        the type is always the multi one
  *
@@ -8,17 +8,10 @@
 #ifndef MERESTONE_FORM_H
 #define MERESTONE_FORM_H
 
+#include "../columnar/_rounding.h"
 #include "_wkb.h"
 
 enum { COLLAPSED = 1, FLAG_UNREADABLE = 2, BAD_ORDINATE = 4, WRONG_TYPE = 8, DROPPED_Z = 16, DROPPED_M = 32 };
-
-#define GRID_LIMIT ((int64_t)1 << 50)  /* |q| beyond it: rounding would not be idempotent, so the float's own bits stand */
-#define RAW 99                         /* a "precision" that keeps each double as it is */
-
-typedef struct {
-    int precision;
-    double factor;  /* 10^|precision| */
-} Scale;
 
 typedef struct {
     Scale xy, z, m;
@@ -34,64 +27,12 @@ typedef struct {
     int curved;          /* a type that is not stored came by: a curve or a surface */
 } Form;
 
-static const double POWER_OF_TEN[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
-
-static Scale make_scale(int precision)
-{
-    int size = precision < 0 ? -precision : precision;
-    Scale scale = {precision, precision == RAW ? 1.0 : POWER_OF_TEN[size > 18 ? 18 : size]};
-    return scale;
-}
-
 static void form_free(Form *form)
 {
     free(form->out.data);
     free(form->run);
     free(form->spare);
     free(form->spans);
-}
-
-static inline int64_t bits_of(double value)
-{
-    int64_t bits;
-    if (isnan(value))
-        return 0x7ff8000000000000;
-    if (value == 0)
-        return 0;
-    memcpy(&bits, &value, 8);
-    return bits;
-}
-
-static inline int on_grid(int64_t q)
-{
-    return q <= GRID_LIMIT && q >= -GRID_LIMIT;
-}
-
-/* f = rint(x * 10^p * 1000), q = floor((f + 500) / 1000); what cannot lie on the grid keeps the bits of its float. */
-static inline int64_t to_grid(double x, const Scale *scale)
-{
-    double scaled;
-    if (scale->precision == RAW)
-        return bits_of(x);
-    scaled = (scale->precision >= 0 ? x * scale->factor : x / scale->factor) * 1000.0;
-    if (fabs(scaled) < 4611686018427387904.0) {
-        int64_t f = llrint(scaled) + 500;
-        int64_t q = f / 1000 - (f % 1000 < 0);
-        if (on_grid(q))
-            return q;
-    }
-    return bits_of(x);
-}
-
-static inline double from_grid(int64_t q, const Scale *scale)
-{
-    double value;
-    if (on_grid(q))
-        return scale->precision >= 0 ? (double)q / scale->factor : (double)q * scale->factor;
-    if (q == INT64_MIN)  /* no measure */
-        q = 0x7ff8000000000000;
-    memcpy(&value, &q, 8);
-    return value;
 }
 
 static inline int kept(const Form *form, const Head *head)
@@ -149,15 +90,6 @@ static int run_reserve(Form *form, size_t ordinates)
     return 1;
 }
 
-/* As to_grid, for what certainly lies on the grid: all in one line without a branch. Moved up by whole thousands, the sum is never negative,
- * so that dividing cuts off downwards. */
-#define SURELY 1.1e18
-#define UP INT64_C(1126000000000000)
-static inline int64_t to_grid_surely(double scaled)
-{
-    return (int64_t)((uint64_t)(llrint(scaled) + 500 + UP * 1000) / 1000) - UP;
-}
-
 /* As round_run, for x and y alone in the machine's byte order: nearly all runs that there are. */
 static int64_t round_plane(Form *form, const Head *head, const uint8_t *at, uint32_t n)
 {
@@ -166,11 +98,15 @@ static int64_t round_plane(Form *form, const Head *head, const uint8_t *at, uint
     int64_t *to = form->run, x = 0, y = 0;
     for (uint32_t i = 0; i < n; i++, at += stride) {
         double dx = load_double(at, 0), dy = load_double(at + 8, 0);
-        double sx = (scale.precision >= 0 ? dx * scale.factor : dx / scale.factor) * 1000.0;
-        double sy = (scale.precision >= 0 ? dy * scale.factor : dy / scale.factor) * 1000.0;
-        if (fabs(sx) < SURELY && fabs(sy) < SURELY) {
-            x = to_grid_surely(sx);
-            y = to_grid_surely(sy);
+        double sx = scaled(dx, &scale), sy = scaled(dy, &scale);
+        if (fabs(sx) < (double)GRID_LIMIT && fabs(sy) < (double)GRID_LIMIT) {
+            double qx = nearest(sx), qy = nearest(sy);
+            if (fabs(sx - qx) == 0.5)
+                qx = nearest_at_half(dx, sx, qx, &scale);
+            if (fabs(sy - qy) == 0.5)
+                qy = nearest_at_half(dy, sy, qy, &scale);
+            x = (int64_t)qx;
+            y = (int64_t)qy;
         } else {
             x = to_grid(dx, &scale);
             y = to_grid(dy, &scale);

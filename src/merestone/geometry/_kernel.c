@@ -15,12 +15,12 @@
 
 /* ---- what each call is given ---- */
 
-/* The bytes of the first n values of a column of variable length; 0 where its offsets make no sense. */
+/* The bytes of the first n values of a column of variable length. */
 static size_t bytes_of(const Column *column, Py_ssize_t n)
 {
     int64_t start = n ? offset_at(&column->offsets, column->width, column->first) : 0;
     int64_t end = n ? offset_at(&column->offsets, column->width, column->first + n) : 0;
-    return start >= 0 && end > start && end <= column->data.len ? (size_t)(end - start) : 0;
+    return (size_t)(end - start);
 }
 
 static int wkb_take(PyObject *given, Py_ssize_t n, Column *wkb)
@@ -832,10 +832,16 @@ static PyMethodDef methods[] = {
 /* Counts up when a call changes, so that compiled.py knows an extension that was built from other sources than its own. */
 static int name_calls(PyObject *module)
 {
-    return PyModule_AddIntConstant(module, "CALLS", 4);
+    return PyModule_AddIntConstant(module, "CALLS", 5);
 }
 
-static PyModuleDef_Slot slots[] = {{Py_mod_exec, name_calls}, {0, NULL}};
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, name_calls},
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},  /* no state of its own, and none of Python's is touched while rows are read */
+#endif
+    {0, NULL},
+};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kernel", "See merestone.geometry.kernel.", 0, methods, slots, NULL, NULL, NULL};
 

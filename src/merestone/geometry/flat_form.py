@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from merestone.columnar.rounding import NO_MEASURE, from_grid, on_grid, to_grid
 from merestone.geometry import form, single
 from merestone.geometry.flat import Bytes, Flat, Floats, Ints, Mask, anywhere, first_of, vertices
 
@@ -81,7 +82,7 @@ def _rounded(floats: Floats, flat: Flat, grid: form.Grid, z: bool, m: bool) -> t
     if m:
         to_grid(floats[2 + flat.z], grid.m, q[2 + z])
         unmeasured = np.isnan(floats[2 + flat.z])
-        q[2 + z][unmeasured] = single.NO_MEASURE
+        q[2 + z][unmeasured] = NO_MEASURE
         whole &= bool(on_grid(q[2 + z])[~unmeasured].all())
     if whole:
         return q, None
@@ -89,40 +90,6 @@ def _rounded(floats: Floats, flat: Flat, grid: form.Grid, z: bool, m: bool) -> t
     if m:
         bad |= ~on_grid(q[2 + z]) & ~unmeasured
     return q, bad
-
-
-def on_grid(q: Ints) -> Mask:
-    """Which integers are multiples of the grid rather than the bits of a float."""
-    return (q <= single.GRID_LIMIT) & (q >= -single.GRID_LIMIT)
-
-
-def to_grid(values: Floats, precision: int, out: Ints) -> bool:
-    """`single.to_grid` of many; says whether all lie on the grid."""
-    if precision != form.RAW_PRECISION:
-        with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (values * 10.0**precision if precision >= 0 else values / 10.0**-precision) * 1000.0
-            held = np.abs(scaled) < 2.0**62
-            whole = bool(held.all())
-            np.rint(scaled if whole else np.where(held, scaled, 0.0), out=scaled)
-            out[:] = scaled
-        out += 500
-        out //= 1000
-        held &= on_grid(out)
-        if whole and held.all():
-            return True
-    else:
-        held = np.zeros(len(values), np.bool_)
-    bits = np.where(np.isnan(values), np.nan, np.where(values == 0, 0.0, values)).view(np.int64)
-    out[~held] = bits[~held]
-    return bool(held.all())
-
-
-def from_grid(q: Ints, precision: int) -> Floats:
-    """`single.from_grid` of many."""
-    held = on_grid(q)
-    plain = np.where(held, q, 0)
-    floats = plain / 10.0**precision if precision >= 0 else plain * 10.0**-precision
-    return np.where(held, floats, np.where(q == single.NO_MEASURE, np.nan, q.view(np.float64)))
 
 
 def _without_repeats(q: Ints, size: Ints, kind: Ints) -> tuple[Ints, Ints]:

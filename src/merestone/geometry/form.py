@@ -11,6 +11,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from merestone.columnar.rounding import RAW_PRECISION
+
 # Flags of `scan`, bits of a uint16.
 NAN_XY = 1  # one of x and y is NaN (both NaN in a point is POINT EMPTY)
 INFINITE = 2  # an infinite x, y, z or m
@@ -32,7 +34,6 @@ DROPPED_M = 32
 NULL_KIND, UNREADABLE_KIND = 0, 255
 
 MOST_DECIMALS = 18
-RAW_PRECISION = 99  # each double as it is: for comparing values that already lie on a grid
 
 GeometryShape = Literal[
     "point",
@@ -76,7 +77,7 @@ class Grid:
         return self.precision if self.m_precision is None else self.m_precision
 
 
-RAW_GRID = Grid(RAW_PRECISION)
+RAW_GRID = Grid(RAW_PRECISION)  # each double as it is: for comparing values that already lie on a grid
 
 
 @dataclass(frozen=True, slots=True)

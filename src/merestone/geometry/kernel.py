@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_binary
 from merestone.columnar.form import Column
+from merestone.columnar.hashing import proved_columns
 from merestone.geometry import fallback
 from merestone.geometry.form import (
     BAD_ORDINATE,
@@ -126,7 +127,7 @@ def shapes(wkb: Any) -> npt.NDArray[np.object_]:
 
 
 def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:
-    """The bytes G of fingerprint layout 1 for each row (binary; null stays null; unreadable is 0x02 and the bytes as they are)."""
+    """The bytes G of fingerprint layout 2 for each row (binary; null stays null; unreadable is 0x02 and the bytes as they are)."""
     return at_work.encode(one_binary(wkb), grid, shape)
 
 
@@ -142,11 +143,11 @@ def canonical(wkb: Any, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.u
 
 
 def digest(columns: Sequence[Column], geometry: Any | None, grid: Grid, shape: Shape, n: int) -> Any:
-    """The digest of fingerprint layout 1 of n rows: fixed_size_binary(16), never null.
+    """The digest of fingerprint layout 2 of n rows: fixed_size_binary(16), never null.
 
     `columns` must be sorted by name; `geometry` is WKB on no particular grid, or None where there is no geometry column.
     """
-    return at_work.digest(columns, None if geometry is None else one_binary(geometry), grid, shape, n)
+    return at_work.digest(proved_columns(columns), None if geometry is None else one_binary(geometry), grid, shape, n)
 
 
 def coordinates(wkb: Any) -> npt.NDArray[np.float64]:

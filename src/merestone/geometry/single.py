@@ -13,15 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from merestone.columnar.rounding import GRID_LIMIT, NO_MEASURE, from_grid_one, to_grid_one
 from merestone.geometry import form
 
 POINT, LINE, POLYGON, MULTIPOINT, MULTILINE, MULTIPOLYGON, COLLECTION = range(1, 8)
 CIRCULAR, COMPOUND, CURVEPOLYGON, MULTICURVE, MULTISURFACE = range(8, 13)
 POLYHEDRAL, TIN, TRIANGLE = range(15, 18)
 MAX_DEPTH = 32  # of nested collections
-GRID_LIMIT = 1 << 50  # |q| beyond it: rounding would not be idempotent, so the float's own bits stand
-NO_MEASURE = -(1 << 63)
-_NAN_BITS = 0x7FF8000000000000
 
 _CURVES = {LINE, CIRCULAR}
 _MEMBERS: dict[int, set[int]] = {
@@ -232,37 +230,17 @@ class Rounding:
     def vertex(self, vertex: Vertex, node: Node) -> Row:
         """One vertex on the grid."""
         z, m = self.keeps(node)
-        row = [to_grid(vertex[0], self.grid.precision), to_grid(vertex[1], self.grid.precision)]
+        row = [to_grid_one(vertex[0], self.grid.precision), to_grid_one(vertex[1], self.grid.precision)]
         if z:
-            row.append(to_grid(vertex[2], self.grid.z))
+            row.append(to_grid_one(vertex[2], self.grid.z))
         if any(abs(q) > GRID_LIMIT for q in row):
             self.flags |= form.BAD_ORDINATE
         if m:
             measure = vertex[2 + node.z]
-            row.append(NO_MEASURE if math.isnan(measure) else to_grid(measure, self.grid.m))
+            row.append(NO_MEASURE if math.isnan(measure) else to_grid_one(measure, self.grid.m))
             if abs(row[-1]) > GRID_LIMIT and row[-1] != NO_MEASURE:
                 self.flags |= form.BAD_ORDINATE
         return tuple(row)
-
-
-def to_grid(value: float, precision: int) -> int:
-    """The integer q of one ordinate, or the bits of its float where it cannot lie on the grid."""
-    if precision != form.RAW_PRECISION:
-        scaled = (value * 10.0**precision if precision >= 0 else value / 10.0**-precision) * 1000.0
-        if abs(scaled) < 2.0**62:
-            q = (round(scaled) + 500) // 1000
-            if abs(q) <= GRID_LIMIT:
-                return q
-    if math.isnan(value):
-        return _NAN_BITS
-    return int(struct.unpack("<q", struct.pack("<d", value + 0.0))[0])
-
-
-def from_grid(q: int, precision: int) -> float:
-    """The ordinate that is stored for q."""
-    if abs(q) <= GRID_LIMIT:
-        return q / 10.0**precision if precision >= 0 else q * 10.0**-precision
-    return float(struct.unpack("<d", struct.pack("<q", _NAN_BITS if q == NO_MEASURE else q))[0])
 
 
 def least_rotation(ring: list[Row]) -> list[Row]:
@@ -379,7 +357,7 @@ class _Writer:
     def vertices(self, n: int, bits: int) -> list[bytes]:
         precisions = [self.grid.precision] * 2 + ([self.grid.z] if bits & 1 else []) + ([self.grid.m] if bits & 2 else [])
         d = len(precisions)
-        flat = [from_grid(q, precisions[place % d]) for place, q in enumerate(self.take(f"{n * d}q"))]
+        flat = [from_grid_one(q, precisions[place % d]) for place, q in enumerate(self.take(f"{n * d}q"))]
         return [struct.pack(f"<{d}d", *flat[place : place + d]) for place in range(0, n * d, d)]
 
     def run(self, bits: int, *, ring: bool) -> None:

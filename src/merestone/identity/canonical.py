@@ -1,4 +1,4 @@
-"""Arrow columns as a digest sees them: one plain type per tag of fingerprint layout 1, text in NFC, nested values encoded.
+"""Arrow columns as a digest sees them: one plain type per tag of fingerprint layout 2, text in NFC, nested values encoded.
 
 Not here: the bytes of a field and of a geometry (`geometry.kernel`), which columns count (`digest.Layout`).
 """
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from merestone.columnar import hashing
 from merestone.columnar.arrays import plain
 from merestone.columnar.form import Column
+from merestone.columnar.rounding import NumberGrid, number_column
 from merestone.contract.contract import FieldType
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
@@ -25,6 +26,11 @@ from merestone.normalise.values import arrow_type
 _SCALARS = {"string", "integer", "number", "boolean", "date", "time", "timestamp", "timestamp_local", "decimal"}
 _AS_IS = Shape()
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def kept(array: Any, grid: NumberGrid | None) -> Any:
+    """The numbers of a column as they are stored, rounded to its decimals or digits; other columns as they are."""
+    return array if grid is None or not pa.types.is_floating(array.type) else number_column(array, grid)[0]
 
 
 def to_microseconds(array: Any) -> Any:
@@ -55,7 +61,7 @@ def column_of(name: str, array: Any, kind: FieldType | None = None, grid: Grid |
         shape: of a second geometry: the dimensions that count.
 
     Raises:
-        ValueError: a type that fingerprint layout 1 has no tag for.
+        ValueError: a type that fingerprint layout 2 has no tag for.
     """
     array = plain(array)
     if kind is not None:

@@ -1,4 +1,4 @@
-"""The digest of a feature: what counts (`Layout`), and fingerprint layout 1 over Arrow batches (docs/spec/fingerprint.md).
+"""The digest of a feature: what counts (`Layout`), and fingerprint layout 2 over Arrow batches (docs/spec/fingerprint.md).
 
 Not here: the bytes of geometry and fields (`geometry.kernel`), columns in their plain types (`canonical`), keys (`key`).
 """
@@ -12,12 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from merestone.columnar.rounding import NumberGrid
 from merestone.contract.contract import Contract, Field, FieldType
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
-from merestone.identity.canonical import column_of, sorted_columns
+from merestone.identity.canonical import column_of, kept, sorted_columns
 
-LAYOUT = 1  # what is written; older ones stay readable in `KERNELS`
+LAYOUT = 2  # what is written; older ones stay readable in `KERNELS`
 _ROWS = 1 << 16  # digested at a time: nested columns are encoded, and that should not need the memory of a whole table
 
 DIGEST_TYPE = pa.binary(16)
@@ -26,12 +27,17 @@ _ANY_SHAPE = Shape()
 
 @dataclass(frozen=True, slots=True)
 class DigestField:
-    """An attribute that counts: its column, the contract's type (None: the Arrow type decides), and a second geometry's own grid and shape."""
+    """An attribute that counts.
+
+    `name` of its column; `type` of the contract (None: the Arrow type decides); `grid` and `shape` of a second geometry; `number`: to what a
+    number is kept (None: all its bits count).
+    """
 
     name: str
     type: FieldType | None = None
     grid: Grid | None = None
     shape: Shape = _ANY_SHAPE
+    number: NumberGrid | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,10 @@ class Layout:
         """The same layout without attributes."""
         return replace(self, fields=())
 
+    def kept_by_noise(self, geometry: str) -> tuple[str, ...]:
+        """The columns whose published value may stay for a delivered one: geometries, and numbers that are kept to decimals or digits."""
+        return (geometry, *(each.name for each in self.fields if each.grid is not None or each.number is not None))
+
     def with_grid(self, grid: Grid) -> Layout:
         """The same layout on another grid, such as that of the source digest."""
         return replace(self, grid=grid)
@@ -63,16 +73,18 @@ def layout_of_contract(contract: Contract, leave_out: Collection[str] = ()) -> L
     """
     clause = contract.geometry
     left_out = {unicodedata.normalize("NFC", name) for name in leave_out}
-    fields = tuple(
-        DigestField(each.name, each.type, *(second_geometry(each, contract) if each.type.kind == "geometry" else ()))
-        for each in contract.schema_fields
-        if each.compared and each.name not in left_out
-    )
+    fields = tuple(_counted(each, contract) for each in contract.schema_fields if each.compared and each.name not in left_out)
     return Layout(
         fields=fields,
         grid=Grid(contract.coordinate_precision, clause.z_precision, clause.m_precision),
         shape=Shape("any" if contract.geometry_type == "raster" else contract.geometry_type, clause.dimensions, clause.direction),
     )
+
+
+def _counted(field: Field, contract: Contract) -> DigestField:
+    if field.type.kind == "geometry":
+        return DigestField(field.name, field.type, *second_geometry(field, contract))
+    return DigestField(field.name, field.type, number=field.number_grid)
 
 
 def second_geometry(field: Field, contract: Contract) -> tuple[Grid, Shape]:
@@ -106,10 +118,12 @@ def digest_batch(data: Any, layout: Layout, geometry_column: str | None) -> Any:
 
 
 def _digest(batch: Any, layout: Layout, geometry_column: str | None) -> Any:
-    columns = sorted_columns([column_of(each.name, batch.column(each.name), each.type, each.grid, each.shape) for each in layout.fields])
+    columns = sorted_columns(
+        [column_of(each.name, kept(batch.column(each.name), each.number), each.type, each.grid, each.shape) for each in layout.fields]
+    )
     geometry = None if geometry_column is None else batch.column(geometry_column)
     return KERNELS[layout.version](columns, geometry, layout.grid, layout.shape, batch.num_rows)
 
 
 # How each layout digests prepared columns and WKB. A layout that was ever published stays here: datasets written under it are compared in it.
-KERNELS: dict[int, Callable[..., Any]] = {1: kernel.digest}
+KERNELS: dict[int, Callable[..., Any]] = {LAYOUT: kernel.digest}

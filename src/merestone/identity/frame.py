@@ -40,7 +40,7 @@ def fingerprint_table(table: Any, key_column: str, *, geometry_column: str = "ge
         ValueError: null or duplicate keys, keys that are floating-point numbers, a grid that is no power of ten, an attribute of a type
             that has no digest.
 
-    Source: docs/spec/fingerprint.md, layout 1.
+    Source: docs/spec/fingerprint.md, layout 2.
     """
     layout = _layout(grid, attributes)
     if key_column not in table.schema.names:

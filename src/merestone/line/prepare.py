@@ -29,7 +29,7 @@ from merestone.gate.feature import DEGREES
 from merestone.gate.topology import VERSION as TOPOLOGY_VERSION
 from merestone.geometry.form import Grid
 from merestone.identity.digest import LAYOUT, layout_of_contract
-from merestone.line.digest_layouts import DigestLayouts, old_layout, source_layout, source_precision
+from merestone.line.digest_layouts import DigestLayouts, old_layout, source_layout
 from merestone.line.key_rule import exact_types, key_change, key_record, stops_reading
 from merestone.line.key_table import read_key_table
 from merestone.line.parent_terms import ParentTerms
@@ -255,9 +255,10 @@ def _digests(
     """The domain and the processing key as manifests have them, and the layouts of the digests."""
     operation = projection.operation
     grid = Grid(contract.coordinate_precision, contract.geometry.z_precision, contract.geometry.m_precision)
-    delivered = grid
-    if operation is not None and not operation.is_identity:  # Z and M stay as they are
-        delivered = Grid(source_precision(contract.coordinate_precision, contract.crs_epsg, operation), grid.z, grid.m)
+    stored = replace(layout_of_contract(contract, publication.key.columns), version=LAYOUT)
+    elsewhere = {name: each for name, each in projection.others if not each.is_identity}
+    of_source, finer = source_layout(stored, contract, operation, elsewhere)
+    delivered = of_source.grid
     domain = {
         "layout": LAYOUT,
         "crs": projection.crs,
@@ -269,6 +270,9 @@ def _digests(
         "edges": contract.geometry.edges,
         "epoch": stored_epoch(delivery.geometry, contract.crs_epsg),
     }
+    numbers = {each.name: each.number.to_json() for each in stored.fields if each.number is not None}
+    if numbers:
+        domain["numbers"] = numbers
     processing = {
         "source_domain": {
             "layout": LAYOUT,
@@ -284,9 +288,6 @@ def _digests(
     }
     if contract.topology_rule_set != "none":
         processing["topology"] = TOPOLOGY_VERSION
-    stored = replace(layout_of_contract(contract, publication.key.columns), version=LAYOUT)
-    elsewhere = {name: each for name, each in projection.others if not each.is_identity}
-    of_source = source_layout(stored, contract, delivered, elsewhere)
     if elsewhere:  # second geometries in another CRS than their field's
         grids = {each.name: each.grid.precision for each in of_source.fields if each.grid is not None}
         processing["second_geometries"] = {
@@ -300,6 +301,7 @@ def _digests(
             source=of_source,
             old=old_layout(last, stored, contract, publication.key.columns) if last is not None else None,
             one=projection.changes_nothing and of_source == stored,
+            finer=finer,
         ),
     )
 

@@ -5,7 +5,7 @@ Not here: what is done to one batch (`process_batch`), every row (`receive`), cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,7 +86,9 @@ def process(
     # What is delivered in the contract's CRS has one digest: rounding and ordering are part of it, so that the stored form has it too.
     digest = candidates.source if layouts.one else np.zeros((size, 2), np.uint64)
     deciding = digest if layouts.old is None else np.zeros((size, 2), np.uint64)
-    out = Processed(_spool(prepared, folder), digest, deciding, Numbers(folder, "centres", 2))
+    out = Processed(
+        _spool(prepared, folder, layouts.stored.kept_by_noise(prepared.geometry)), digest, deciding, Numbers(folder, "centres", 2)
+    )
 
     def units() -> Iterator[ProcessUnit]:
         at = 0
@@ -125,7 +127,7 @@ def process_stream(
     """
     none = np.zeros((0, 2), np.uint64)
     steps = ProcessSteps(prepared.contract, prepared.reading.key_columns, prepared.projection, None)
-    out = Processed(_spool(prepared, folder), none, none, Numbers(folder, "centres", 2))
+    out = Processed(_spool(prepared, folder, ()), none, none, Numbers(folder, "centres", 2))
     total = _Total(out, prepared.geometry, evidence)
     for batch, one in _both((ProcessUnit(batch, none, steps) for batch in batches), engine):
         total.add(batch, one)
@@ -134,8 +136,12 @@ def process_stream(
     return total.close()
 
 
-def _spool(prepared: Prepared, folder: str) -> Spool:
-    return Spool(folder, "processed", prepared.candidate_schema.append(pa.field(DELIVERED, pa.binary())))
+def _spool(prepared: Prepared, folder: str, delivered: Sequence[str]) -> Spool:
+    """A spool of candidates, and beside them some of their columns as delivered."""
+    schema = prepared.candidate_schema
+    for name in delivered:
+        schema = schema.append(pa.field(DELIVERED + name, schema.field(name).type))
+    return Spool(folder, "processed", schema)
 
 
 def _both(units: Iterator[ProcessUnit], engine: Engine) -> Iterator[tuple[CandidateBatch, ProcessedBatch]]:

@@ -26,11 +26,11 @@ from merestone.line.reading import cast_steps
 from merestone.line.row_evidence import of_rows
 from merestone.normalise.cast import MACHINERY
 from merestone.normalise.derive import with_derived
-from merestone.normalise.snap import snap
+from merestone.normalise.snap import snap, snap_numbers
 from merestone.normalise.transform import apply_operation, no_transform_faults, transform_steps
 from merestone.results.finding import RowFaults, Steps
 
-DELIVERED = MACHINERY + "delivered"
+DELIVERED = MACHINERY + "delivered_"  # and the name of a column: as delivered, before rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ProcessUnit:
 class ProcessedBatch:
     """One batch of n candidates in the form in which they would be stored.
 
-    rows: in the schema of candidates, and DELIVERED, the geometry before rounding where a published row may be within noise of it. digest:
+    rows: in the schema of candidates, and beside it DELIVERED geometries and numbers where a published row may be within noise of them. digest:
     of what would be stored; deciding: the same in the domain of the last version. centre: x, y of the middle of the stored box. extent: xmin,
     ymin, xmax, ymax of the rows that are not refused. bounds: of each stored geometry. ids: only where somebody names rows.
     """
@@ -86,11 +86,10 @@ class ProcessedBatch:
 
 @dataclass(frozen=True, slots=True)
 class _InPlace:
-    """A batch in the contract's CRS and on its grid: `moved` is the geometry before rounding, `exact` the rows with it in second geometries."""
+    """A batch in the contract's CRS and on its grid: `exact` are the rows before rounding."""
 
     rows: Any
     exact: Any
-    moved: Any
     stored: Any
     scan: kernel.Scan
     failed: npt.NDArray[np.bool_]
@@ -109,13 +108,11 @@ def process_batch(unit: ProcessUnit) -> ProcessedBatch:
     if steps.digests is not None:
         digest, deciding = _digests(batch, there, steps.digests, steps.contract.geometry_name)
     near = (batch.slot >= 0) & (deciding != unit.old).any(axis=1) if len(unit.old) else np.zeros(n, bool)
-    # The form before rounding is wanted only where a published row may turn out to be within noise of it.
-    delivered = pa.compute.if_else(pa.array(near), there.moved, pa.scalar(None, pa.binary())) if near.any() else pa.nulls(n, pa.binary())
     refused = batch.faulty | rejected(faults, n)
     named = steps.lineage or bool(faults)
     bounds = there.scan.bounds
     return ProcessedBatch(
-        rows=there.rows.append_column(DELIVERED, delivered),
+        rows=_beside(there, near, steps),
         digest=digest,
         deciding=deciding,
         centre=(bounds[:, :2] + bounds[:, 2:]) / 2,
@@ -126,6 +123,19 @@ def process_batch(unit: ProcessUnit) -> ProcessedBatch:
         ids=keys.feature_ids(there.rows, steps.key_columns) if named else None,
         bounds=bounds,
     )
+
+
+def _beside(there: _InPlace, near: npt.NDArray[np.bool_], steps: ProcessSteps) -> Any:
+    """The rows, and beside them what noise can keep, before rounding; wanted only where a published row may turn out to be within noise of it."""
+    rows = there.rows
+    if steps.digests is None:
+        return rows
+    wanted = pa.array(near) if near.any() else None
+    for name in steps.digests.stored.kept_by_noise(steps.contract.geometry_name):
+        delivered = there.exact.column(name)
+        none = pa.nulls(rows.num_rows, delivered.type)
+        rows = rows.append_column(DELIVERED + name, none if wanted is None else pa.compute.if_else(wanted, delivered, none))
+    return rows
 
 
 def _in_place(batch: CandidateBatch, steps: ProcessSteps) -> _InPlace:
@@ -144,15 +154,16 @@ def _in_place(batch: CandidateBatch, steps: ProcessSteps) -> _InPlace:
     snap_faults = of_rows(snap_faults, ~rejected(batch.faults, n))
     rows = rows.set_column(place, rows.schema.field(place), stored)
     exact, rows, other_faults = other_geometries(projection, contract, rows)
+    exact = exact.set_column(place, exact.schema.field(place), moved.cast(pa.binary()))
+    rows, number_faults = snap_numbers(rows, contract)
     return _InPlace(
         rows=with_derived(rows, contract, contract.geometry_name),
         exact=exact,
-        moved=moved,
         stored=stored,
         scan=kernel.scan(stored),
         failed=failed,
         # That Z or M is left out is said once of the whole delivery, and of each row in its lineage.
-        faults=[*faults, *(each for each in snap_faults if each.rule != "z_dropped"), *other_faults],
+        faults=[*faults, *(each for each in snap_faults if each.rule != "z_dropped"), *other_faults, *number_faults],
         skip=failed | rejected([*snap_faults, *batch.faults], n),
         events=[*events, snap_steps],
     )
@@ -180,10 +191,7 @@ def _digests(batch: CandidateBatch, there: _InPlace, layouts: DigestLayouts, geo
     if layouts.old is None:
         return digest, digest
     # From what was delivered, not from what is stored on another grid: rounding twice is not rounding once.
-    exact = there.exact
-    place = exact.schema.names.index(geometry)
-    exact = exact.set_column(place, exact.schema.field(place), there.moved.cast(pa.binary()))
-    return digest, halves(digest_batch(exact, layouts.old, geometry))
+    return digest, halves(digest_batch(there.exact, layouts.old, geometry))
 
 
 def _extent(bounds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

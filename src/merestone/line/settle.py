@@ -18,6 +18,7 @@ from merestone.dataset.known import halves
 from merestone.geometry import kernel
 from merestone.identity.digest import digest_batch
 from merestone.line.candidates import Candidates
+from merestone.line.noise import Kept, keep, noise_of
 from merestone.line.prepared import Prepared
 from merestone.line.process import Processed
 from merestone.line.process_batch import DELIVERED
@@ -37,6 +38,7 @@ class Settled:
     codes: int16 (n,). reversed, attributes, geometry: bool (n,). blanks: bool (n,), differs only in blanks at the end of text. move: float64
     (n,), where geometry is true. fields: attribute names, each with candidate rows in which it changed. ready: one spool a bucket, of stored
     rows with their key bytes and partition code. column_changes: attribute to count. sample: some changed rows, now and then.
+    kept: rows that keep published values.
     """
 
     codes: npt.NDArray[np.int16]
@@ -49,6 +51,7 @@ class Settled:
     ready: list[Spool] = field(default_factory=list)
     column_changes: dict[str, int] = field(default_factory=dict)
     sample: list[tuple[Any, Any]] = field(default_factory=list)
+    kept: Kept = field(default_factory=Kept)
 
 
 def settle(
@@ -109,6 +112,7 @@ def settle(
             continue
         out.ready.append(against.settle_bucket(spool, look, out, folder, number))
         spool.drop()
+    out.kept.remember(prepared.digests, candidates, processed, before)
     return out
 
 
@@ -141,38 +145,48 @@ class _Against:
         at = np.flatnonzero(look[rows])
         there = self.published.of_keys(self.candidates.hash[rows[at]], self.before.partition[rows[at]])
         differs = out.codes[rows[at]] == classes.DIFFERS
-        found = self._compare(table.take(pa.array(at[differs])), there.filter(pa.array(differs)), out)
-        self._note(out, rows[at[differs]], found)
+        mine, then = rows[at[differs]], there.filter(pa.array(differs))
+        found = self._compare(table.take(pa.array(at[differs])), then, mine, out)
+        self._note(out, mine, found)
+        columns = prepared.layout.row_schema.names
         # Suppressed rows stay as published: they are written only where their place is another.
         swap = ~differs
-        if prepared.parent.keeps_rows:
-            swap[np.flatnonzero(differs)[found.suppressed]] = True
-        columns = prepared.layout.row_schema.names
         stored = table.select(columns)
+        if prepared.parent.keeps_rows:
+            stored, partly, digests = keep(stored, at[differs], then, found, prepared.contract, prepared.digests.stored)
+            if partly.any():
+                out.kept.partly.append((mine[partly], digests))
+            if found.suppressed.any():
+                out.kept.suppressed.append(mine[found.suppressed])
+            swap[np.flatnonzero(differs)[found.suppressed]] = True
         if swap.any():
             source = np.arange(table.num_rows)
             source[at[swap]] = table.num_rows + np.flatnonzero(swap)
             stored = pa.concat_tables([stored, there.select(columns)]).take(pa.array(source))
-        keep = ~np.isin(out.codes[rows], (classes.SUPPRESSED,))
+        written = ~np.isin(out.codes[rows], (classes.SUPPRESSED,))
         whole = stored.append_column(KEY, table.column(KEY)).append_column(ROW, table.column(ROW)).append_column(CODE, table.column(CODE))
         ready = Spool(folder, f"ready-{number}", whole.schema)
-        for batch in whole.filter(pa.array(keep)).combine_chunks().to_batches():
+        for batch in whole.filter(pa.array(written)).combine_chunks().to_batches():
             ready.write(batch)
         ready.close()
         return ready
 
-    def _compare(self, after: Any, then: Any, out: Settled) -> Comparison:
+    def _compare(self, after: Any, then: Any, rows: npt.NDArray[np.int64], out: Settled) -> Comparison:
         """Rows that are delivered now against those that are published, both in the form of the last version."""
         prepared, layouts, geometry = self.prepared, self.prepared.digests, self.prepared.geometry
-        delivered, deciding = after.column(DELIVERED).combine_chunks(), layouts.deciding
+        names, deciding = layouts.stored.kept_by_noise(geometry), layouts.deciding
+        delivered = after.select([DELIVERED + name for name in names]).rename_columns(list(names))
         after = after.select(prepared.layout.row_schema.names)
         if layouts.old is not None:
-            place = after.schema.get_field_index(geometry)
-            older = kernel.canonical(delivered, deciding.grid, deciding.shape)[0].cast(pa.binary())
-            after = after.set_column(place, after.schema.field(place), older)
+            for name in names:
+                place, older = after.schema.get_field_index(name), delivered.column(name)
+                if name == geometry:
+                    older = kernel.canonical(older, deciding.grid, deciding.shape)[0].cast(pa.binary())
+                after = after.set_column(place, after.schema.field(place), older)
         if len(out.sample) < 8:
             out.sample.append((after.slice(0, 1000), then.slice(0, 1000)))
-        return compare(after, then, deciding, geometry, delivered, turned=not prepared.projection.same_crs)
+        in_place = (self.partition[rows] == self.before.partition[rows]) | (not prepared.placement.spatial)
+        return compare(after, then, deciding, geometry, delivered=delivered, noise=noise_of(prepared.contract), in_place=in_place)
 
     def _note(self, out: Settled, rows: npt.NDArray[np.int64], found: Comparison) -> None:
         # Cells follow the published geometry, which stays; a column's value is delivered anew.

@@ -1,6 +1,6 @@
-"""Geometries onto the contract's grid and into its type: the form that is stored.
+"""Geometries onto the contract's grid and into its type, numbers onto theirs: the form that is stored.
 
-Not here: the rounding itself (`geometry.kernel`), validity (`gate`).
+Not here: the rounding itself (`geometry.kernel`, `columnar.rounding`), validity (`gate`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from merestone.columnar.rounding import number_column
 from merestone.contract.contract import Contract
 from merestone.geometry import kernel
 from merestone.geometry.form import (
@@ -81,6 +82,25 @@ def snap(wkb: Any, contract: Contract, scan: Scan | None = None) -> tuple[Any, l
     ]  # fmt: skip
     faults = [each for each in faults if len(each.rows)]
     return stored, faults, _steps(faults, len(stored), contract)
+
+
+def snap_numbers(batch: Any, contract: Contract) -> tuple[Any, list[RowFaults]]:
+    """A batch with its numbers kept to the decimals or digits of their fields, and the rows whose numbers cannot be (a warning)."""
+    faults: list[RowFaults] = []
+    for field in contract.schema_fields:
+        grid = field.number_grid
+        if grid is None or field.name not in batch.schema.names:
+            continue
+        place = batch.schema.names.index(field.name)
+        stored, beyond = number_column(batch.column(place), grid)
+        if len(beyond):
+            observed = batch.column(place).take(pa.array(beyond)).cast(pa.string())
+            remedy = f"check the values: they are stored as delivered; or agree on fewer than {grid.words()}"
+            faults.append(
+                RowFaults("schema", field.name, "decimals", "warning", f"numbers that {grid.words()} can hold", beyond, observed, remedy)
+            )
+        batch = batch.set_column(place, batch.schema.field(place), stored)
+    return batch, faults
 
 
 def _rows(mask: npt.NDArray[np.bool_], among: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
