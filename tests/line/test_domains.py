@@ -15,7 +15,7 @@ from merestone.dataset.index import load_table
 from merestone.errors import MissingError, UsageError
 from merestone.geometry import kernel
 from merestone.identity import digest as digests
-from merestone.identity.digest import digest_batch, layout_of_contract
+from merestone.identity.digest import LAYOUT, digest_batch, layout_of_contract
 from merestone.line import prepare, process_batch
 from merestone.storage.open import open_store
 
@@ -33,7 +33,7 @@ def other_layout(columns, geometry, grid, shape, rows):
 
 @pytest.fixture
 def of_layout(monkeypatch):
-    """Let Merestone write another layout: `of_layout(0)`, and today's again: `of_layout(1)`."""
+    """Let Merestone write another layout: `of_layout(0)`, and today's again: `of_layout(LAYOUT)`."""
     monkeypatch.setitem(digests.KERNELS, 0, other_layout)
     return lambda version: monkeypatch.setattr(prepare, "LAYOUT", version)
 
@@ -93,10 +93,10 @@ def test_another_layout_reprocesses_all_and_changes_nothing(product, tmp_path, o
     assert product.manifest().domain["layout"] == 0
     stored_digests(product)
     assert product.publish(first).status == "unchanged"
-    of_layout(1)
+    of_layout(LAYOUT)
     night = product.publish(first)
     assert (night.status, night.result.delta.touched, night.result.delta.reprocessed) == ("published", 0, 4), night.said
-    assert product.manifest().domain["layout"] == 1
+    assert product.manifest().domain["layout"] == LAYOUT
     stored_digests(product)
     assert product.publish(first).status == "unchanged"
     assert product.publish(first).result.delta.reprocessed == 0
@@ -105,7 +105,7 @@ def test_another_layout_reprocesses_all_and_changes_nothing(product, tmp_path, o
 def test_a_real_edit_is_seen_through_another_layout(product, tmp_path, of_layout):
     of_layout(0)
     product.publish(deliver(tmp_path / "1.parquet", [line(k) for k in range(5)]))
-    of_layout(1)
+    of_layout(LAYOUT)
     product.agreed()
     shapes = [line(0), line(1, 0.001), line(2).reverse(), line(3), line(9)]
     night = product.publish(deliver(tmp_path / "2.parquet", shapes, name=["x", "x", "x", "y", "x"], keys=["a", "b", "c", "d", "new"]))
@@ -124,7 +124,7 @@ def test_noise_and_rejects_keep_no_digest_of_another_layout(product, tmp_path, o
     product.terms["schema_fields"][2]["nullable"] = False
     product.publish(deliver(tmp_path / "1.parquet", [line(k) for k in range(3)]))
     value = product.rows()["b"]["geometry"]
-    of_layout(1)
+    of_layout(LAYOUT)
     night = product.publish(deliver(tmp_path / "2.parquet", [line(0), line(1, 0.0005004), line(2)], flag=["ok", "ok", None]))
     assert (night.keys("reprocessed"), night.keys("held")) == (["a", "b"], ["c"]), night.said
     assert night.result.delta.suppressed == night.result.delta.touched == 0
@@ -136,7 +136,7 @@ def test_a_layout_that_is_not_known_is_no_reason_to_guess(product, tmp_path, of_
     of_layout(0)
     first = deliver(tmp_path / "1.parquet", [line(0)])
     product.publish(first)
-    of_layout(1)
+    of_layout(LAYOUT)
     monkeypatch.delitem(digests.KERNELS, 0)
     with pytest.raises(MissingError, match="digests of layout 0"):
         product.publish(first)
@@ -163,8 +163,8 @@ def test_a_finer_grid_rounds_each_ordinate_once(product, tmp_path):
     finer(product, 3)
     night = product.publish(first)
     assert (night.result.delta.touched, night.result.delta.suppressed, night.result.delta.reprocessed) == (0, 0, 400), night.said
-    assert {key: tuple(np.round(np.array(shape.coords[0]), 3)) for key, shape in product.shapes().items()} == {
-        key: tuple(np.round(np.array(shape.coords[0]) + 1e-9, 3)) for key, shape in zip(keys, exact, strict=True)
+    assert {key: shape.coords[0] for key, shape in product.shapes().items()} == {
+        key: tuple(round(each, 3) for each in shape.coords[0]) for key, shape in zip(keys, exact, strict=True)
     }
     stored_digests(product)
     assert product.publish(first).status == "unchanged"

@@ -420,6 +420,7 @@ def missed(estate, folder, kinds, same, each, route, dimensions):
         {**each, "crs_epsg": target, "coordinate_precision": GROUNDS[target][0]} if each["type"] == "geometry" else each for each in FIELDS
     ]
     product = estate(fields, epsg=target, precision=GROUNDS[target][0], geometry=clause).by_place(20_000)
+    product.settings["crs"] = {"accept": [f"EPSG:{source}"]}
     before, after = nights([*kinds, *same], each)
     first = product.publish(written(folder / "1.parquet", before, source, target, size))
     assert (first.status, first.result.rejected, first.result.delta.added) == ("published", 0, len(before)), first.said

@@ -78,6 +78,7 @@ def test_noise_publishes_no_change(estate, tmp_path, route, kind):
     source, target, precision, step = route
     noise = np.random.default_rng([source, target, precision])
     product = estate([PID, {"name": "name", "type": "string"}], epsg=target, precision=precision, geometry_type=kind).by_place(150)
+    product.settings["crs"] = {"accept": [f"EPSG:{source}"]}
     dresses = [(between, decimals) for between in BETWEEN for decimals in DECIMALS]
     vertices = np.concatenate([shapes(kind, noise, N // len(dresses), route, *dress) for dress in dresses])
     first = product.publish(deliver(tmp_path / "0.parquet", told(kind, vertices, 0), source))
@@ -187,7 +188,7 @@ def test_four_nights_never_leave_the_published_value_behind(estate, tmp_path, wh
     """0.49, 0.51, 1.0, 1.49 steps away, each with another edit elsewhere: what is published lies within 1/2 + noise of what is delivered."""
     door = {"name": "door", "type": "geometry", "crs_epsg": 25832, "coordinate_precision": 3}
     product = estate([*FIELDS, door], epsg=25832, precision=3, geometry_type="point")
-    product.settings["guard"] = {"max_changed_fraction": 1.0}
+    product.settings |= {"guard": {"max_changed_fraction": 1.0}, "crs": {"accept": [f"EPSG:{epsg}"]}}
     back = Transformer.from_crs(25832, epsg, always_xy=True)
     east, north = 500_000 + 10.0 * np.arange(8), np.full(8, 5_600_000.0)
     for night, steps in enumerate([0.0, 0.49, 0.51, 1.0, 1.49, 1.0, 0.49]):
