@@ -42,7 +42,7 @@ def run(array, kind, *, json_text=False, utc=False):
         (pa.list_(pa.int64()), FieldType("list", members=(("item", TEXT),)), "list<integer> where list<string> is agreed"),
         (pa.struct([("z", pa.int64())]), PAIR, "member z"),
         (pa.string(), FieldType("binary"), "string where binary is agreed"),
-        (pa.string(), MONEY, "string where decimal(5,2) is agreed"),
+        (pa.binary(), MONEY, "binary where decimal(5,2) is agreed"),
         (pa.dictionary(pa.int8(), pa.string()), INTEGER, "string where integer is agreed"),
     ],
 )
@@ -218,3 +218,10 @@ def test_text_of_midnight_is_a_date(text):
 )
 def test_text_of_another_time_is_no_date(text):
     assert run(pa.array([text, "2024-01-01"]), DAY) == ([None, date(2024, 1, 1)], [True, False])
+
+
+def test_text_of_a_decimal_is_one():
+    texts = pa.array(["1.50", "-2", "007.1", "1.005", "1e2", " 1", "12345.00", "", None])
+    found, bad = run(texts, MONEY)
+    assert found == [Decimal("1.50"), Decimal("-2.00"), Decimal("7.10"), *([None] * 6)]
+    assert bad == [False] * 3 + [True] * 5 + [False]

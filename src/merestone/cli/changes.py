@@ -13,7 +13,7 @@ import click
 from merestone.cli import edge, options, words
 from merestone.compare import step
 from merestone.errors import EXIT_DONE
-from merestone.inspect import browse, extract, filtered, show
+from merestone.inspect import browse, extract, filtered, show, text_crs
 from merestone.inspect.output import check_outputs, written_whole
 from merestone.render import jsonout, text
 from merestone.render.map import page
@@ -72,6 +72,9 @@ def changes(
     if out is not None:
         # What a filter left out cannot be replayed onto a copy of the whole.
         extract.changes_file(opened.version(change.to_version), change, out, None if wanted else step.about(opened, change))
+        said = text_crs.said(opened.version(change.to_version).columns.epsg, out)
+        if said is not None:
+            click.echo(said, err=True)
     if html is not None:
         shown = page(show.change_map(opened, change, attribution))
         with written_whole(html, "--html") as place:

@@ -19,7 +19,7 @@ from merestone.dataset import log as logs
 from merestone.dataset import views
 from merestone.dataset.version import Version
 from merestone.errors import EXIT_DONE, CorruptError
-from merestone.inspect import browse, extract
+from merestone.inspect import browse, extract, text_crs
 from merestone.inspect.output import check_outputs
 from merestone.line.rollback import go_back
 
@@ -37,7 +37,8 @@ def read(dataset: str, bbox: str | None, columns: str | None, out: str | None, a
     """Read features of a version, or write them to a file.
 
     Without --out a terminal shows the first features as a table, while a pipe gets all of them as a GeoJSON text sequence (RFC 8142), or
-    with --json as one GeoJSON FeatureCollection. With --out, --json tells what was written. Coordinates are in the CRS of the dataset.
+    with --json as one GeoJSON FeatureCollection. With --out, --json tells what was written. Coordinates are in the CRS of the dataset, but for
+    text sequences, which are in WGS 84; where the way there is not exact, they are refused.
     """
     check_outputs({"--out": out}, [dataset])
     version = browse.version_at(dataset)
@@ -46,6 +47,7 @@ def read(dataset: str, bbox: str | None, columns: str | None, out: str | None, a
     about = {"name": version.manifest.name, "version": version.number, "crs": f"EPSG:{version.columns.epsg}"}
     if out is not None:
         count = extract.version_file(version, out, columns=names, bbox=box)
+        _tell_transformed(version.columns.epsg, out)
         edge.answer(
             {**about, "features": count, "columns": names or version.columns.schema.names, "out": out},
             words.written(about, count, out),
@@ -66,7 +68,11 @@ def read(dataset: str, bbox: str | None, columns: str | None, out: str | None, a
 
 
 def _stream(version: Version, names: list[str], batches: Iterator[Any], about: dict[str, Any], *, as_json: bool) -> None:
-    texts = extract.features(batches, version.columns.geometry, version.manifest.key["columns"], names)
+    geometry, epsg = version.columns.geometry, version.columns.epsg
+    batches = batches if as_json else text_crs.in_wgs84(batches, [geometry], epsg)
+    texts = extract.features(batches, geometry, version.manifest.key["columns"], names)
+    if not as_json:
+        _tell_transformed(epsg)
     if as_json:
         members = {"name": about["name"], "version": about["version"]}
         with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as whole:
@@ -77,6 +83,12 @@ def _stream(version: Version, names: list[str], batches: Iterator[Any], about: d
     else:
         sys.stdout.writelines(f"{extract.RECORD_SEPARATOR}{each}\n" for each in texts)
     sys.stdout.flush()
+
+
+def _tell_transformed(epsg: int, path: str | None = None) -> None:
+    said = text_crs.said(epsg, path)
+    if said is not None:
+        click.echo(said, err=True)
 
 
 def _first(batches: Iterator[Any]) -> list[dict[str, Any]]:

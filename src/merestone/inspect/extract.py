@@ -2,8 +2,8 @@
 
 Not here: showing the live files in place (`dataset.views`), which is cheaper for DuckDB, GDAL and QGIS.
 
-Coordinates are those of the dataset, in its CRS and x before y, in every format: nothing is transformed on the way out. GeoJSON in another
-CRS than WGS 84 says so in a `crs` member (GeoJSON 2008; RFC 7946 knows none), so that no reader can take metres for degrees unwarned.
+Coordinates are those of the dataset, in its CRS and x before y. GeoJSON in another CRS than WGS 84 says so in a `crs` member (GeoJSON 2008;
+RFC 7946 knows none). A text sequence can name none: it is in WGS 84 (`text_crs`).
 Files are written beside their place and then moved there: whole, or not at all.
 """
 
@@ -13,7 +13,7 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -31,7 +31,9 @@ from merestone.dataset.manifest import Box
 from merestone.dataset.version import Version
 from merestone.errors import MerestoneError, UsageError
 from merestone.identity import key as keys
+from merestone.inspect.in_geopackage import Held, fine_times, geometries_of
 from merestone.inspect.output import written_whole
+from merestone.inspect.text_crs import in_wgs84
 
 RECORD_SEPARATOR = "\x1e"
 """What begins each text of a GeoJSON text sequence (RFC 8142)."""
@@ -54,12 +56,16 @@ Rows = Iterable[Any]
 
 @dataclass(frozen=True, slots=True)
 class RowForm:
-    """What a file has to know of the rows that are written to it: the dataset's name, its contract's body, key columns, and columns."""
+    """What a file has to know of the rows that are written to it: the dataset's name, its contract's body, key columns, and columns.
+
+    fine: columns of instants with digits below the millisecond, as far as that is known.
+    """
 
     name: str
     contract: Mapping[str, Any]
     key: tuple[str, ...]
     columns: Columns
+    fine: frozenset[str] = frozenset()
 
 
 def form_of(version: Version) -> RowForm:
@@ -87,8 +93,12 @@ def version_file(version: Version, path: str, *, columns: Sequence[str] | None =
     """
     check_version_path(path)
     names = list(columns) if columns is not None else version.columns.schema.names
+    form = form_of(version)
+    if Path(path).suffix.lower() == ".gpkg":
+        chosen = pa.schema([form.columns.schema.field(name) for name in names if name in form.columns.schema.names])
+        form = replace(form, fine=fine_times(chosen, lambda wanted: version.batches(wanted, bbox)))
     with written_whole(path) as place:
-        return write_rows(form_of(version), version.batches(columns, bbox), place, names)
+        return write_rows(form, version.batches(columns, bbox), place, names)
 
 
 def check_version_path(path: str, option: str = "--out") -> None:
@@ -278,7 +288,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, Decimal):
-        return str(value)
+        return f"{value:f}"
     return b64encode(value).decode() if isinstance(value, bytes) else value
 
 
@@ -314,17 +324,31 @@ def _geopackage(form: RowForm, names: Sequence[str], batches: Iterator[Any], pat
     schema, contract = _selected(form, names), form.contract
     geometry = form.columns.geometry if form.columns.geometry in names else None
     kind = _GPKG_TYPES.get(contract["geometry_type"], "Unknown")
-    dimensions = _DIMENSIONS[(contract.get("geometry") or {}).get("dimensions", "xy")]
-    reader = pa.RecordBatchReader.from_batches(schema, batches)
-    pyogrio.raw.write_arrow(
-        reader,
-        path,
-        layer=form.name,
-        driver="GPKG",
-        geometry_name=geometry,
-        geometry_type=f"{kind}{dimensions}" if geometry else None,
-        crs=f"EPSG:{form.columns.epsg}" if geometry else None,
+    dimensions = _DIMENSIONS.get((contract.get("geometry") or {}).get("dimensions", "xy"), "")
+    held = Held(
+        schema,
+        batches,
+        geometry=geometry,
+        geometries=geometries_of(contract, form.columns.geometry),
+        fine=form.fine,
+        as_json=_json,
     )
+    try:
+        pyogrio.raw.write_arrow(
+            pa.RecordBatchReader.from_batches(held.schema, iter(held)),
+            path,
+            layer=form.name,
+            driver="GPKG",
+            geometry_name=geometry,
+            geometry_type=f"{kind}{dimensions}" if geometry else None,
+            crs=f"EPSG:{form.columns.epsg}" if geometry else None,
+            FID=held.fid,
+            GEOMETRY_NAME=geometry or "geom",
+        )
+    except Exception:  # as in `write_rows`
+        if held.fault is not None:
+            raise held.fault from None
+        raise
 
 
 def _geojson(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
@@ -335,12 +359,20 @@ def _geojson(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: 
 def _sequence(separator: str) -> Callable[[RowForm, Sequence[str], Iterator[Any], str], None]:
     def write(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
         with Path(path).open("w", encoding="utf-8") as file:
-            file.writelines(f"{separator}{text}\n" for text in _texts(form, names, batches))
+            there = in_wgs84(batches, [form.columns.geometry], form.columns.epsg)
+            file.writelines(f"{separator}{text}\n" for text in _texts(form, names, there))
 
     return write
 
 
 def _texts(form: RowForm, names: Sequence[str], batches: Iterator[Any]) -> Iterator[str]:
+    for name in names:
+        if pa.types.is_binary(form.columns.schema.field(name).type) and name != form.columns.geometry:
+            raise UsageError(
+                f"GeoJSON cannot hold the bytes of {name!r}",
+                field="--out",
+                hint=f"write .parquet or .gpkg, or choose all columns but {name} with --columns",
+            )
     return features(batches, form.columns.geometry, form.key, names)
 
 
@@ -362,9 +394,11 @@ def _changes_parquet(version: Version, table: Any, path: str, about: Mapping[str
 
 
 def _changes_sequence(separator: str) -> Callable[[Version, Any, str, Mapping[str, Any] | None], None]:
-    def write(_: Version, table: Any, path: str, _about: Mapping[str, Any] | None) -> None:
+    def write(version: Version, table: Any, path: str, _about: Mapping[str, Any] | None) -> None:
+        rows = table.combine_chunks().to_batches()
+        there = pa.Table.from_batches(in_wgs84(rows, ["geometry", "geometry_before"], version.columns.epsg), schema=table.schema)
         with Path(path).open("w", encoding="utf-8") as file:
-            file.writelines(f"{separator}{text}\n" for text in change_features(table))
+            file.writelines(f"{separator}{text}\n" for text in change_features(there))
 
     return write
 

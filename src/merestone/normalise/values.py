@@ -8,6 +8,7 @@ the rows that did not fit.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable
 from decimal import Decimal
@@ -32,6 +33,7 @@ _ZONELESS = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?$"
 _DAY = r"^\d{4}-\d{2}-\d{2}$"
 _MIDNIGHT = r"^(\d{4}-\d{2}-\d{2})[T ]00:00(:00(\.0+)?)?(Z|[+-]00:?00)?$"  # a date, in formats that have times alone
 _UTC = frozenset({None, "UTC", "Etc/UTC", "Z", "+00:00"})
+_PLAIN_NUMBER = r"^-?\d+(\.\d+)?$"
 _CLOCK = r"^\d{2}:\d{2}(:\d{2}(\.\d+)?)?$"
 
 
@@ -97,7 +99,7 @@ def never(given: Any, kind: FieldType, *, json_text: bool, utc: bool) -> str | N
         "time": {"time", "string"},
         "timestamp": {"timestamp", "string"},
         "timestamp_local": {"timestamp_local", "string"},
-        "decimal": {"decimal", "integer", "number"},
+        "decimal": {"decimal", "integer", "number", "string"},
         "binary": {"binary"},
         "geometry": {"binary"},
     }.get(agreed, set())
@@ -242,6 +244,11 @@ def _decimal(array: Any, kind: FieldType) -> Cast:
         return _attempt(array, lambda part: part.cast(wanted))
     if pa.types.is_integer(array.type):
         return _attempt(array, lambda part: part.cast(pa.decimal128(20, 0)).cast(wanted))
+    if is_text(array.type):  # what formats without decimals keep them as
+        array = array.cast(pa.string())
+        shaped = pc.match_substring_regex(array, _PLAIN_NUMBER)
+        out, bad = _attempt(pc.if_else(shaped, array, pa.scalar(None, pa.string())), lambda part: part.cast(wanted))
+        return out, bad | ~np.asarray(pc.fill_null(shaped, True))
     values, missing = _floats(array)
     with np.errstate(over="ignore"):
         scaled = np.rint(values * 10.0**kind.scale)
@@ -370,6 +377,12 @@ def _typed(value: Any, kind: FieldType) -> Any:
         return unicodedata.normalize("NFC", value)
     if kind.kind == "boolean" and value in (0, 1):
         return bool(value)
+    if kind.kind == "decimal" and isinstance(value, str) and re.fullmatch(_PLAIN_NUMBER, value):
+        return _typed_number(Decimal(value), kind)
+    if kind.kind in _TIMES and isinstance(value, str):
+        (moment,), (bad,) = _from_text(pa.array([value]), kind)
+        if not bad:
+            return moment.as_py()
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return _typed_number(value, kind)
     if kind.kind == "list" and isinstance(value, list):

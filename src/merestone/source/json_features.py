@@ -119,6 +119,16 @@ def census_of_sequence(file: IO[bytes], shown: str) -> Census:
     return reader.census
 
 
+def values_of_sequence(file: IO[bytes], names: list[str]) -> dict[str, list[Any]]:
+    """Properties of each feature of a text sequence that `census_of_sequence` has read; None where a feature has none."""
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    for _, raw in records(file):
+        properties = json.loads(raw.decode("utf-8", "surrogateescape").strip("\ufeff \t\r\n")).get("properties") or {}
+        for name, values in found.items():
+            values.append(properties.get(name))
+    return found
+
+
 def census_of_collection(file: IO[bytes], shown: str) -> Census:
     """Read a FeatureCollection (or one Feature) feature by feature; of a text of another kind nothing but its members is judged.
 

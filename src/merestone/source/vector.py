@@ -20,7 +20,7 @@ from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geo
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.gdal import Gdal, geometry_places
 from merestone.source.geopackage import Layer, is_stored, look
-from merestone.source.json_features import Census, census_of_collection, census_of_sequence, column_of
+from merestone.source.json_features import Census, census_of_collection, census_of_sequence, column_of, values_of_sequence
 from merestone.source.located import Located, open_bytes
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec, UnreadableValueError
 from merestone.source.sqlite_log import settled
@@ -57,10 +57,12 @@ class VectorSource:
             field = schema.field(at)
             content = _content(field)
             fields.append(pa.field(name, pa.string() if content is JSON_TEXT else plain_type(field.type), metadata=content))
-        self._made: dict[str, Any] = {}  # columns that are made here and not by GDAL, whole; those that GDAL has not come last
-        self._added = 0
+        self._made: dict[str, Any] = {}  # columns that are made here and not by GDAL, whole
+        self._added: list[str] = []
         if census is not None:
             names, fields = self._with_ids(names, fields, census, spec)
+        if found.format == "GeoJSONSeq":
+            fields = self._with_whole_times(schema, names, fields)
         geometries: list[GeometryColumn] = []
         findings: list[Finding] = []
         for at in self._geometries:
@@ -174,6 +176,22 @@ class VectorSource:
             read = census_of_sequence if self._found.format == "GeoJSONSeq" else census_of_collection
             return read(file, self._found.shown)
 
+    def _with_whole_times(self, schema: Any, names: list[str], fields: list[Any]) -> list[Any]:
+        """Fields where times are text: of a text sequence GDAL gives them to the millisecond, whatever stands there."""
+        times = {
+            name: schema.field(at).name
+            for at, name in zip(self._places, names, strict=False)
+            if name not in self._made and (pa.types.is_time(schema.field(at).type) or _content(schema.field(at)) is DATETIME_TEXT)
+        }
+        if not times:
+            return fields
+        with open_bytes(self._found) as file:
+            values = values_of_sequence(file, list(times.values()))
+        for name, delivered in times.items():
+            self._made[name], content = column_of(values[delivered])
+            fields[names.index(name)] = pa.field(name, self._made[name].type, metadata=content or DATETIME_TEXT)
+        return fields
+
     def _with_ids(self, names: list[str], fields: list[Any], census: Census, spec: SourceSpec) -> tuple[list[str], list[Any]]:
         """Names and fields where features have ids: the property `id` is a column if there is one, the ids if `feature_id` names it.
 
@@ -201,7 +219,7 @@ class VectorSource:
                 fields[names.index(name)] = field
             else:
                 names, fields = [*names, name], [*fields, field]
-                self._added += 1
+                self._added.append(name)
         return names, fields
 
     def _chosen_layer(self, asked: str | None, spec_path: str) -> str | None:
@@ -231,7 +249,7 @@ class VectorSource:
                 continue
             column = plain(batch.column(at))
             out.append(checked_text(column, path=self._found.shown, name=field.name, first_row=first_row))
-        out += [array.slice(first_row - 1, batch.num_rows) for name, array in list(self._made.items())[len(self._made) - self._added :]]
+        out += [self._made[name].slice(first_row - 1, batch.num_rows) for name in self._added]
         out += [plain(batch.column(at)).cast(pa.binary()) for at in self._geometries]
         for each in self._delivery.misfits:
             there = each.rows[(each.rows >= first_row) & (each.rows < first_row + batch.num_rows)] - first_row
