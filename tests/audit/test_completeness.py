@@ -134,3 +134,14 @@ def test_runs_without_a_dataset_are_checked_for_their_chain(nights):
     found = check_runs(store, runs_of(store), now=early)
     assert {rule for rule, _ in rules(found)} == {"future"}
     assert found.complete
+
+
+def test_the_last_step_alone_opens_one_run(nights, monkeypatch):
+    opened = []
+    real = completeness.log_of
+    monkeypatch.setattr(completeness, "log_of", lambda store, version: (opened.append(version.version), real(store, version))[1])
+    assert check_version(nights.dataset, None, now=NOW, last_step=True).complete
+    assert opened == [3]
+    opened.clear()
+    assert check_version(nights.dataset, None, now=NOW).complete
+    assert opened == [3, 2, 1], "each run that the version stands on, once"

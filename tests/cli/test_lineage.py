@@ -4,6 +4,7 @@ import pytest
 
 from cli.products import rows
 from estate import save
+from merestone.inspect import browse
 from merestone.lineage.event.schema import schema_text
 
 
@@ -49,6 +50,19 @@ def test_why_tells_the_versions_and_runs_that_touched_a_feature(published, meres
     assert "changed, in owner" in said
     heads = [each for each in said.splitlines() if each.startswith("  run ")]
     assert all(each.endswith("  PASS") for each in heads), "what passed did so at every stage, so no stage heads it"
+
+
+def test_why_reads_no_more_than_the_newest_versions_unless_all_are_asked_for(published, merestone, monkeypatch):
+    whole = merestone("lineage", "why", published.file, "p0", "--json").doc
+    assert (whole["complete"], [each["version"] for each in whole["versions"]]) == (True, [1])
+    monkeypatch.setattr(browse, "STEPS", 1)
+    ended = merestone("lineage", "why", published.file, "p0", "--json")
+    assert ended.doc["error"]["kind"] == "usage"
+    assert "--all" in ended.doc["error"]["hint"]
+    doc = merestone("lineage", "why", published.file, "p3", "--json").doc
+    assert (doc["complete"], [each["version"] for each in doc["versions"]], [each["version"] for each in doc["runs"]]) == (False, [2], [2])
+    assert "--all reads them" in merestone("lineage", "why", published.file, "p3").out
+    assert merestone("lineage", "why", published.file, "p0", "--all", "--json").doc == whole
 
 
 def test_why_tells_of_what_is_gone_and_what_went_back(published, merestone):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merestone.dataset.index import load, load_table, look_up, needs_checkpoint
+from merestone.dataset.index import load, load_table, look_up, needs_checkpoint, rows_of_keys
 from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Sum, find, halves, sort_by_hash, unhalves
 from merestone.dataset.manifest import IndexRef, ObjectRef
 from merestone.dataset.partition import Partitions
@@ -99,6 +99,17 @@ def test_a_checkpoint_is_the_same_index(tmp_path_factory, told):
     later = write_table(store, "_changes/later.parquet", log({b"s2": (5, 5, "cell=9"), **({} if b"s3" not in model else {b"s3": None})}))
     both = load_table(store, IndexRef(ref, 9, ((10, later),)))
     assert both.column("key").to_pylist() == sorted({*model, b"s2"} - {b"s3"})
+    first, nights_after = told
+    made = dict.fromkeys(first, 1)
+    for version, night in enumerate(nights_after, 2):
+        made |= dict.fromkeys(night, version)
+    assert dict(zip(table["key"].to_pylist(), table["version"].to_pylist(), strict=True)) == {key: made[key] for key in model}
+    assert dict(zip(both["key"].to_pylist(), both["version"].to_pylist(), strict=True))[b"s2"] == 10
+    if model:
+        key = sorted(model)[-1]
+        assert rows_of_keys(store, ref, pa.array([key, b"nix"], pa.binary()), ["key", "version"]).to_pylist() == [
+            {"key": key, "version": made[key]}
+        ]
 
 
 def test_a_file_that_is_cut_or_gone_is_an_error_and_never_an_empty_index(tmp_path):

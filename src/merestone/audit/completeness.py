@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,14 @@ def check_runs(store: Store, runs: Iterable[Sequence[RunManifest]], *, now: date
     return found
 
 
-def check_version(dataset: Dataset, version: int | None, *, now: datetime) -> Found:
-    """The runs behind a version, and whether each of its features is told of by the run that made it.
+def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_step: bool = False) -> Found:
+    """The runs behind a version, each opened once, and whether each of its features is in the events of the run that made it.
+
+    Args:
+        dataset: the dataset.
+        version: the current one by default.
+        now: events after it are doubtful.
+        last_step: check the run that made the version, and nothing before it. What is read does not grow with the number of versions.
 
     Raises:
         UsageError: there is no such version.
@@ -83,7 +90,7 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime) -> Fo
     found = Found(features=manifest.features)
     live = load_table(dataset.store, manifest.index).column("key").combine_chunks()
     resolved = pa.array([], pa.binary())
-    for at, each in enumerate(made_by(dataset, manifest.version)):
+    for at, each in enumerate(islice(made_by(dataset, manifest.version), 1 if last_step else None)):
         told = _Told(pa.array([], pa.string()), pa.array([], pa.string()), {})
         run = each.run_id
         if each.lineage is not None:
@@ -100,6 +107,8 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime) -> Fo
         made = log.filter(pc.is_in(log.column("class"), MADE)).column("key").combine_chunks()
         gone = log.filter(pc.equal(log.column("class"), "removed")).column("key").combine_chunks()
         resolved = pa.concat_arrays([resolved, made, gone])
+    if last_step:
+        return found
     lost = live.filter(pc.invert(pc.is_in(live, resolved)))
     _add(found, manifest.run_id, "unresolved", "published features that no run made", keys.ids_of(lost))
     return found

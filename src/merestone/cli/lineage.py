@@ -85,13 +85,16 @@ def summary(dataset: str, run_id: str | None, as_json: bool) -> int:
 @options.whole_dataset
 @click.argument("feature", metavar="FEATURE")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="At most so many runs, newest first.")
+@click.option("--all", "everything", is_flag=True, help="Read every version and every run, however many there are.")
 @options.as_json
-def why(dataset: str, feature: str, limit: int, as_json: bool) -> int:
+def why(dataset: str, feature: str, limit: int, everything: bool, as_json: bool) -> int:
     """Say why a feature is as it is: the versions that touched it and the runs that met it.
+
+    Of a dataset with many versions, only the newest 64 are read, and the one that made the feature; --all reads all.
 
     FEATURE is the key as messages write it: its text, or a JSON array where the key has several columns.
     """
-    value = browse.why(browse.whole(dataset), feature, limit)
+    value = browse.why(browse.whole(dataset), feature, limit, everything=everything)
     edge.answer(value, words.reasons(value), as_json=as_json)
     return EXIT_DONE
 

@@ -215,8 +215,9 @@ def scorecard(
 @click.command("check-complete")
 @options.dataset
 @_runs
+@click.option("--last-step", is_flag=True, help="Check only the run that made the version, not those before it.")
 @options.as_json
-def check_complete(dataset: str, run_ids: Sequence[str], as_json: bool) -> int:
+def check_complete(dataset: str, run_ids: Sequence[str], last_step: bool, as_json: bool) -> int:
     """Check that lineage tells the whole story of a version: exit 1 with the missing ids where it does not.
 
     Each run has no gap in its order or its chain of stages; what was published is what was accepted or held, minus what was removed; what no
@@ -227,7 +228,7 @@ def check_complete(dataset: str, run_ids: Sequence[str], as_json: bool) -> int:
     if run_ids or browse.current_version(opened.store) is None:
         found = completeness.check_runs(opened.store, questions.chosen_runs(opened, run_ids), now=environment.now())
     else:
-        found = completeness.check_version(opened, address.version, now=environment.now())
+        found = completeness.check_version(opened, address.version, now=environment.now(), last_step=last_step)
     value = {
         "status": "pass" if found.complete else "fail",
         "name": questions.name_of(opened),

@@ -274,6 +274,8 @@ def reasons(value: dict[str, Any]) -> str:
         at = "" if each["outcome"] == "PASS" else f" at {each['stage']}"  # what passed did so at every stage
         lines.append(_row("run", f"{each['run_id']} ({version})  {each['outcome']}{at}{told}"))
         lines += [_row("", f"{event['stage']} {event['event_type']} {event['outcome']}{_technical(event)}") for event in each["events"]]
+    if not value["complete"]:
+        lines.append(_row("older", "not every version and run was read: --all reads them"))
     return "\n".join(lines)
 
 

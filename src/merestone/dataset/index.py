@@ -145,15 +145,30 @@ def _apply(known: Known, net: Known, gone: npt.NDArray[np.bool_]) -> None:
         _arrange(known, sort_by_hash(known.hash))
 
 
+def _indexed(store: Store, index: IndexRef) -> Iterator[tuple[ObjectRef, Iterator[Any]]]:
+    """The files of the index, each with its rows as record batches of the columns of INDEX_SCHEMA; they are read when they are asked for."""
+    logged = INDEX_SCHEMA.names[:-1]
+    if index.checkpoint:
+        yield index.checkpoint, _read(store, index.checkpoint, INDEX_SCHEMA.names)
+    for version, ref in index.log:
+        yield ref, (_versioned(batch, version) for batch in _read(store, ref, logged))
+
+
+def _versioned(batch: Any, version: int) -> Any:
+    """The rows of a change log as those of the index: what the version's log says, the version made."""
+    made = pa.array(np.full(batch.num_rows, version, np.int64))
+    return pa.RecordBatch.from_arrays([*batch.columns, made], names=INDEX_SCHEMA.names)
+
+
 def look_up(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> Any:
-    """The rows of the index at some positions, in the order asked for: pyarrow.Table (key, digest, source_digest, partition)."""
+    """The rows of the index at some positions, in the order asked for: pyarrow.Table with the columns of INDEX_SCHEMA."""
     order = np.argsort(positions, kind="stable")
     wanted = positions[order].astype(np.int64)
     parts = []
     base = at = 0
-    for ref in _files(index):
+    for ref, batches in _indexed(store, index):
         if at < len(wanted) and wanted[at] < base + ref.rows:
-            for batch in _read(store, ref, INDEX_SCHEMA.names):
+            for batch in batches:
                 end = int(np.searchsorted(wanted, base + batch.num_rows))
                 if end > at:
                     # A checkpoint promises values where a log cannot: only names and types are common to both.
@@ -167,6 +182,30 @@ def look_up(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> 
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
     return table.take(pa.array(back))
+
+
+def rows_of_keys(store: Store, ref: ObjectRef, wanted: Any, columns: list[str] | None = None) -> Any:
+    """The rows of a change log or checkpoint that hold some keys: pyarrow.Table.
+
+    Args:
+        store: where the dataset is.
+        ref: the change log or checkpoint; it is ordered by key.
+        wanted: canonical key bytes, a binary array.
+        columns: names; None for all. `key` has to be among them.
+
+    Raises:
+        CorruptError: it is missing, cut or altered.
+    """
+    low, high = (each.as_py() for each in (pc.min(wanted), pc.max(wanted)))
+    with opened(store, ref) as file:
+        at = file.schema.get_field_index("key")
+        near = []
+        for number in range(file.metadata.num_row_groups):
+            spread = file.metadata.row_group(number).column(at).statistics
+            if spread is None or not spread.has_min_max or (spread.min <= high and spread.max >= low):
+                near.append(number)
+        parts = [table.filter(pc.is_in(table.column("key"), value_set=wanted)) for table in file.groups(columns, near)]
+        return pa.concat_tables(parts) if parts else file.schema.empty_table().select(columns or file.schema.names)
 
 
 def live_keys(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> Iterator[Any]:

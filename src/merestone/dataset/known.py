@@ -45,6 +45,7 @@ INDEX_SCHEMA = pa.schema(
         pa.field("digest", _DIGEST, nullable=False),
         pa.field("source_digest", _DIGEST, nullable=False),
         pa.field("partition", _NAME, nullable=False),
+        pa.field("version", pa.int64(), nullable=False),
     ]
 )
 

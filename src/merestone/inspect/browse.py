@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from merestone.contract.files import read_document
 from merestone.dataset.columns import stored_type
 from merestone.dataset.current import current
+from merestone.dataset.index import rows_of_keys
 from merestone.dataset.manifest import HistoryLine, Manifest
-from merestone.dataset.proved import read_table
 from merestone.dataset.version import Dataset, Version
 from merestone.errors import UsageError
 from merestone.identity import key as keys
@@ -29,6 +28,7 @@ from merestone.lineage.store import reading
 from merestone.lineage.store.deduplication import deduplicate_report
 from merestone.lineage.store.run_manifest import RunManifest, attempts_of, read_manifest
 from merestone.lineage.store.verdict import run_summary
+from merestone.lineage.store.writing import ROOT, RUNS
 from merestone.publication.publication import Publication
 from merestone.publication.reader import read_publication
 from merestone.source.located import named_as_delivery
@@ -207,18 +207,25 @@ def set_aside(store: Store, attempts: Sequence[RunManifest]) -> dict[str, Any]:
 
 # --- one feature -----------------------------------------------------------------------------------------------------------------------
 
+STEPS = 64
+"""So many versions and runs are read for one feature, however many there are: more than the index has logs."""
 
-def why(dataset: Dataset, feature_id: str, limit: int | None = None) -> dict[str, Any]:
+
+def why(dataset: Dataset, feature_id: str, limit: int | None = None, *, everything: bool = False) -> dict[str, Any]:
     """Why a feature is as it is: where it stands, the versions that touched it, the runs that met it. Newest first.
+
+    What is read does not grow with the number of versions: the change logs of the newest STEPS versions, and of the version that the
+    index names where none of them touched the feature; of a store with more than STEPS sealed runs, the runs of those versions.
 
     Args:
         dataset: the dataset.
         feature_id: the key as messages and lineage write it: its text, a JSON array for composite keys.
         limit: at most so many runs.
+        everything: read every version and every run.
 
     Returns:
         `feature_id`, `version` (the current one), `present`, `partition`, `since` (the version that made it what it is), `versions`
-        (the change logs' entries) and `runs` (lineage).
+        (the change logs' entries), `runs` (lineage), and `complete`: whether every version and every run was looked at.
 
     Raises:
         UsageError: neither a version nor a run knows the feature, or the text is not a key of this dataset.
@@ -226,15 +233,26 @@ def why(dataset: Dataset, feature_id: str, limit: int | None = None) -> dict[str
     """
     head = dataset.current().manifest
     versions = list(dataset.history())
-    touched = list(_touches(dataset.store, versions, _canonical_keys(head.name, versions, feature_id)))
+    known_as = pa.array(_canonical_keys(head.name, versions, feature_id), pa.binary())
+    near = versions if everything else versions[:STEPS]
+    touched = list(_touches(dataset.store, near, known_as))
+    if not touched and head.index.checkpoint is not None and not everything:
+        rows = rows_of_keys(dataset.store, head.index.checkpoint, known_as, ["key", "version"])
+        touched = list(_touches(dataset.store, [each for each in versions if each.version in rows["version"].to_pylist()], known_as))
     # A roll-back names the lineage of an older version: the oldest version that names a run is the one that it made.
     names = {each.lineage["run_manifest"]: each.version for each in versions if each.lineage}
-    runs = reading.why(dataset.store, feature_id, versions=names, limit=limit)
+    all_runs = everything or sum(1 for _ in dataset.store.list(f"{ROOT}/{RUNS}/")) <= STEPS
+    told = {each["version"] for each in touched}
+    made_by = [each.lineage["run_manifest"] for each in versions if each.version in told and each.lineage]
+    runs = reading.why(dataset.store, feature_id, versions=names, limit=limit, only=None if all_runs else made_by)
+    complete = all_runs and len(near) == len(versions)
     if not touched and not runs:
+        where = "no version and no run" if complete else f"neither the index nor the newest {STEPS} versions"
         raise UsageError(
-            f"no version and no run of {head.name} knows a feature {feature_id}",
+            f"{where} of {head.name} knows a feature {feature_id}",
             field=feature_id,
-            hint=f"write the key as it stands in {', '.join(head.key['columns'])}; letters, blanks and leading zeros count",
+            hint=("" if complete else "read every version with --all, or ")
+            + f"write the key as it stands in {', '.join(head.key['columns'])}; letters, blanks and leading zeros count",
         )
     present = bool(touched) and touched[0]["class"] != "removed"
     made = next((each["version"] for each in touched if each["class"] in ("added", "changed", "reprocessed")), None)
@@ -247,6 +265,7 @@ def why(dataset: Dataset, feature_id: str, limit: int | None = None) -> dict[str
         "since": made if present else None,
         "versions": touched,
         "runs": runs,
+        "complete": complete,
     }
 
 
@@ -301,12 +320,10 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text)
 
 
-def _touches(store: Store, versions: Sequence[HistoryLine], known_as: list[bytes]) -> Iterator[dict[str, Any]]:
-    """What the change logs say of one key (its bytes under each key rule), newest version first, back to where it first came."""
-    wanted = pa.array(known_as, pa.binary())
+def _touches(store: Store, versions: Sequence[HistoryLine], known_as: Any) -> Iterator[dict[str, Any]]:
+    """What the change logs say of one key (its bytes under each key rule), newest version first."""
     for each in versions:
-        table = read_table(store, each.changes)
-        rows = table.filter(pc.is_in(table.column("key"), value_set=wanted))
+        rows = rows_of_keys(store, each.changes, known_as)
         for row in rows.to_pylist():
             yield {
                 "version": each.version,

@@ -146,7 +146,7 @@ def difference(store: Store, now: Manifest, passed: list[HistoryLine], target: M
 
 def _state(store: Store, manifest: Manifest) -> Any:
     """The index at a version, its partitions as plain text."""
-    table = load_table(store, manifest.index)
+    table = load_table(store, manifest.index).drop(["version"])
     return table.set_column(table.schema.get_field_index("partition"), "partition", table.column("partition").cast(pa.string()))
 
 

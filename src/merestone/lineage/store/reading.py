@@ -19,7 +19,7 @@ from merestone.lineage.event import columns
 from merestone.lineage.event.record import IDENTITY, make_event_id
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, file_problems
 from merestone.lineage.store.deduplication import SEVERITY, deduplicate
-from merestone.lineage.store.run_manifest import RunManifest, attempts_of, runs_of, sealed_runs
+from merestone.lineage.store.run_manifest import RunManifest, attempts_of, read_manifest, runs_of, sealed_runs
 from merestone.lineage.store.writing import ROOT, Part, below
 from merestone.storage.port import Store
 
@@ -133,6 +133,7 @@ def why(
     *,
     versions: Mapping[str, int] | None = None,
     limit: int | None = None,
+    only: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Why a feature is as it is: the runs that touched it, newest first, with what stands of their events.
 
@@ -142,13 +143,15 @@ def why(
         root: the event store in it.
         versions: run manifest path to the version that names it; a run without a version was refused or did not get to its commit.
         limit: at most so many runs.
+        only: paths of run manifests, newest first: no other run is looked at. None: every run.
 
     Raises:
         CorruptError: a manifest or a part cannot be read.
     """
     known = versions or {}
     out: list[dict[str, Any]] = []
-    for attempts in reversed(runs_of(store, root)):
+    ids = None if only is None else dict.fromkeys(read_manifest(store, path).run_id for path in only)
+    for attempts in reversed(runs_of(store, root)) if ids is None else (attempts_of(store, run_id, root) for run_id in ids):
         table = deduplicate(history(store, feature_id, root, runs=attempts))
         if not table.num_rows:
             continue
