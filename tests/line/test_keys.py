@@ -333,6 +333,7 @@ def pairs(path, lines, header="old,new"):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_table_pairs_features_that_changed_as_well(ending, product, tmp_path):
+    product.settings["guard"] = {"min_touched": 0}
     product.publish(save(tmp_path / "1.parquet", rows()))
     rule(product, "code")
     table = tmp_path / f"keys.{ending}"

@@ -22,6 +22,7 @@ from merestone.dataset.index import live_keys, look_up
 from merestone.dataset.known import INDEX_SCHEMA, Known, halves
 from merestone.dataset.partition import Tree
 from merestone.errors import InternalError
+from merestone.line.backfill import backfill_finding, backfilled, filled_fields
 from merestone.line.change_log import Labels
 from merestone.line.comparison_warnings import comparison_warnings
 from merestone.line.guarding import emptied, measured
@@ -109,6 +110,10 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     )
     if migrated is not None:
         warnings += _key_migration(run, migrated, len(known))
+    filled = filled_fields(run, settled, len(known))
+    not_counted = int(backfilled(settled, filled).sum())
+    if not_counted:
+        warnings.append(backfill_finding(filled, not_counted, len(known)))
     result = _result(run, known, processed, settled, counts, [*findings, *warnings])
     leaves = np.isin(codes, (classes.CHANGED, classes.MOVED, classes.REPROCESSED, classes.REMOVED))
     stored = np.isin(codes, (classes.ADDED, classes.CHANGED, classes.MOVED, classes.REPROCESSED))
@@ -130,7 +135,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
         plan=plan(run.files, names, placed[stored], leaving.partition),
         features=len(known) + counts.added - counts.removed,
         result=result,
-        stops=_guards(run, known, processed, settled, before, counts, removed, names, placed, migrated),
+        stops=_guards(run, known, processed, settled, before, counts, removed, names, placed, migrated, filled, not_counted),
         nothing_to_do=quiet and run.head is not None and not parent.new_contract and not parent.rekeyed,
     )
 
@@ -275,6 +280,8 @@ def _guards(
     names: list[str],
     placed: npt.NDArray[np.int32],
     migrated: Found | None,
+    filled: frozenset[str],
+    not_counted: int,
 ) -> list[Finding]:
     """Every guard that fires, those that were decided before pass 2 too: one report, one token."""
     if emptied(run, known):
@@ -282,7 +289,7 @@ def _guards(
     rule, features, keyed = run.publication.guard, len(known), run.terms.reading.key_name
     again = int((migrated.before < removed.num_rows).sum()) if migrated is not None else 0
     found: list[Finding | None] = [*measured(run, known, rejected=counts.removed - removed.num_rows, again=again, extent=processed.extent)]
-    touched = counts.added + counts.changed + counts.removed - counts.rekeyed if migrated is None else migrated.left
+    touched = (counts.added + counts.changed + counts.removed - counts.rekeyed if migrated is None else migrated.left) - not_counted
     share = touched / max(features, 1)
     limit = guards.allowed(rule.max_changed_fraction, touched, rule.min_touched)
     if run.head is not None and limit is not None and share > limit:
@@ -303,6 +310,8 @@ def _guards(
         )
     )
     for column, changes in sorted(settled.column_changes.items()):
+        if column in filled:
+            continue  # what the contract newly asks for is not held against the delivery
         found.append(
             guards.column_changed(
                 column,

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from merestone.change import classes, guards
 from merestone.dataset.known import Known
 from merestone.errors import InternalError
+from merestone.line.backfill import backfilled, filled_fields
 from merestone.line.candidates import Candidates
 from merestone.line.change_verdict import published_before
 from merestone.line.guarding import emptied, measured
@@ -84,6 +85,7 @@ def _classed(run: Run, known: Known, rows: npt.NDArray[np.int64]) -> tuple[float
     )
     added, changed = int((settled.codes == classes.ADDED).sum()), int((settled.codes == classes.CHANGED).sum())
     touched = np.isin(settled.codes, (classes.ADDED, classes.CHANGED))
+    changed -= int(backfilled(settled, filled_fields(run, settled, len(rows))).sum())
     elsewhere = _elsewhere(sample, known, touched) if terms.parent.comparable else 0
     facts = evidence_of(terms, settled, Counts(added=added, changed=changed), elsewhere, len(known), terms.reading.key_name)
     return (added + changed) / len(rows), replace(facts, touched=added + changed)
