@@ -11,6 +11,8 @@ import pytest
 from shapely import Point
 
 from estate import geoparquet, save
+from merestone.inspect import browse
+from merestone.lineage.store import reading
 
 CASES = Path(__file__).parent
 POINT = {"geometry_type": "point"}
@@ -82,9 +84,11 @@ def test_k01_keys_one_digit_apart_beyond_2_53_are_two(estate, tmp_path):
         ((["a", "a"], [1, 1]), "twice"),
         ((["a", None], [1, 1]), "null"),
         ((["a", "a"], [1, 2]), None),
-        ((["a", "a\0"], [1, 1]), None),
+        ((["a", "a\0"], [1, 1]), "empty, blank or with a NUL"),
         ((["a", "ab"], ["bc", "c"]), None),
-        ((["", "\0"], ["\0", ""]), None),
+        ((["", "b"], ["c", "d"]), "empty, blank or with a NUL"),
+        ((["a", "b"], [" \t", "d"]), "empty, blank or with a NUL"),
+        ((["a\n", "a"], ["b", "\nb"]), None),
     ],
 )
 def test_k01_keys_of_several_columns(estate, tmp_path, parts, bad):
@@ -220,7 +224,7 @@ def test_k07_a_token_is_for_one_delivery_against_one_version_once(estate, tmp_pa
     ("kind", "values"),
     [
         ("integer", pa.array([-(2**63), -1, 0, 2**63 - 1])),
-        ("string", pa.array(["", " ", "\0", "a\nb", "\u202e", "\U0001f3e0", "None", "nan"])),
+        ("string", pa.array(["x ", " x", "\x01", "a\nb", "\u202e", "\U0001f3e0", "None", "nan"])),
         ("date", pa.array([dt.date(1, 1, 1), dt.date(9999, 12, 31)])),
         ("boolean", pa.array([True, False])),
         ("timestamp", pa.array([0, 1, -1], pa.timestamp("us", "UTC"))),
@@ -277,3 +281,39 @@ def test_no_key_column_in_the_delivery(estate, tmp_path):
     night = product.publish(save([{"id": "a", "geometry": Point(0, 0)}], tmp_path / "1.gpkg"))
     refused(night, product)
     assert "pid missing" in night.said
+
+
+# --- keys that name nothing, and keys with control characters --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "geojson", "gpkg"])
+@pytest.mark.parametrize("text", ["", " ", "\u00a0", "\t\n"])
+def test_a_text_that_names_nothing_is_no_key(estate, tmp_path, text, suffix):
+    path = tmp_path / f"1.{suffix}"
+    save([{"pid": each, "geometry": Point(at, at)} for at, each in enumerate(["x", text, "y"])], path)
+    product = estate([{"name": "pid", "type": "string"}], **POINT)
+    night = product.publish(path)
+    refused(night, product)
+    assert "1 key is empty, blank or with a NUL (row 2 of the file)" in night.said
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\0"])
+def test_a_key_with_a_nul_is_refused(estate, tmp_path, text):
+    product = estate([{"name": "pid", "type": "string"}], **POINT)
+    night = product.publish(points(tmp_path / "1.parquet", pa.array(["x", text, "y"])))
+    refused(night, product)
+    assert "1 key is empty, blank or with a NUL (row 2 of the file)" in night.said
+
+
+def test_a_key_with_control_characters_is_found_by_its_own_text(estate, tmp_path):
+    own = ["a\nb", "a\\u000ab", "\x1b[31m", "c\\d"]
+    product = estate([{"name": "pid", "type": "string"}], **POINT)
+    assert product.publish(points(tmp_path / "1.parquet", pa.array(own))).status == "published"
+    store = product.dataset.store
+    ids = {text: reading.id_of(store, text) for text in own}
+    assert ids == {"a\nb": "a\\u000ab", "a\\u000ab": "a\\u005cu000ab", "\x1b[31m": "\\u001b[31m", "c\\d": "c\\d"}
+    for text, known_as in ids.items():
+        assert {event["feature_id"] for event in reading.plain(reading.history(store, known_as))} == {known_as}
+        found = browse.why(product.dataset, text)
+        assert (found["present"], len(found["versions"]), len(found["runs"])) == (True, 1, 1)
+    assert {event["feature_id"] for event in product.lineage()} == set(ids.values())

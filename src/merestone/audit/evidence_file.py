@@ -60,7 +60,7 @@ def proof_of(text: str, feature_id: str, run_id: str | None = None) -> dict[str,
 
     Args:
         text: DATASET[@N].
-        feature_id: the key as lineage writes it.
+        feature_id: the key by its own text, or as lineage writes it.
         run_id: the run; by default the newest one up to the version that made or kept the feature. Of a run that expired, what was carried on
             is proved, up to the root of the baseline.
 
@@ -70,6 +70,7 @@ def proof_of(text: str, feature_id: str, run_id: str | None = None) -> dict[str,
     """
     address = browse.parse_address(text)
     dataset = browse.open_dataset(address.where)
+    feature_id = reading.id_of(dataset.store, feature_id)
     gone = expired_runs(dataset.store, ROOT)
     for version, found in _candidates(dataset, address.version, run_id):
         sealed = _there(dataset.store, found, gone)

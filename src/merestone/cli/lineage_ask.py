@@ -52,6 +52,7 @@ def history(dataset: str, feature: str, everything: bool, out: str | None, as_js
     """
     check_outputs({"--out": out}, [dataset])
     opened = browse.whole(dataset)
+    feature = reading.id_of(opened.store, feature)
     table = reading.history(opened.store, feature)
     if not table.num_rows:
         raise UsageError(f"no sealed run met a feature {feature}", field=feature, hint="letters, blanks and leading zeros count")
@@ -118,9 +119,11 @@ def query(
     as_json: bool,
 ) -> int:
     """Find events that meet all conditions, over all sealed runs or some."""
-    conditions = Conditions(stage, event_type, outcome, feature, reason, tool, change_class)
     check_outputs({"--out": out}, [dataset])
-    return _answer(browse.whole(dataset), run_ids, conditions, limit, out, everything=everything, as_json=as_json)
+    opened = browse.whole(dataset)
+    known_as = None if feature is None else reading.id_of(opened.store, feature)
+    conditions = Conditions(stage, event_type, outcome, known_as, reason, tool, change_class)
+    return _answer(opened, run_ids, conditions, limit, out, everything=everything, as_json=as_json)
 
 
 def _answer(

@@ -122,6 +122,24 @@ def unfit_keys(field: str, rows: npt.NDArray[np.int64]) -> Finding | None:
     )
 
 
+def blank_keys(field: str, rows: npt.NDArray[np.int64]) -> Finding | None:
+    """Rows (from 1) whose key is a text that names nothing: empty, blank, or with a NUL, at which other tools end it."""
+    if not len(rows):
+        return None
+    what = "key is" if len(rows) == 1 else "keys are"
+    return Finding(
+        "schema",
+        field,
+        "key_blank",
+        "error",
+        "a key of characters that can be seen in every row",
+        f"{len(rows):,} {what} empty, blank or with a NUL ({_rows(rows)} of the file)",
+        len(rows),
+        tuple(Sample(None, int(row)) for row in rows[:SAMPLES]),
+        remedy="have the producer fill the key, or name another column as `key`",
+    )
+
+
 def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Finding | None:
     """Keys that several rows carry: which one is meant cannot be told, so that none is taken.
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from merestone.identity.canonical import to_microseconds
 from merestone.identity.text import hexadecimal, nfc
 
 _CONTROL = "[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]"
+_AMBIGUOUS = _CONTROL + r"|\\u[0-9a-f]{4}"  # in a key of one text: what has to be written out for its id to be of no other text
 _SIGN = np.uint64(1 << 63)
 _EMPTY = pa.scalar(b"", pa.binary())
 
@@ -338,7 +340,7 @@ def _rules_of(keys: Any) -> list[_Places]:
 def _texts(arrays: list[Any]) -> Any:
     if len(arrays) == 1:
         text = as_text(arrays[0])
-        return _visible(pc.if_else(pc.equal(text, ""), '""', text))
+        return _visible(pc.if_else(pc.equal(text, ""), '""', text), _AMBIGUOUS)
     parts: list[Any] = []
     for place, each in enumerate(arrays):
         parts += [pa.scalar("," if place else "["), _as_json(each)]
@@ -366,10 +368,42 @@ def _as_json(array: Any) -> Any:
     return pc.binary_join_element_wise(pa.scalar('"'), text, pa.scalar('"'), pa.scalar(""))
 
 
-def _visible(text: Any) -> Any:
-    r"""Control characters written out: a line break as \u000a."""
-    bad = pc.fill_null(pc.match_substring_regex(text, _CONTROL), False)
+def written(text: str) -> str:
+    r"""One text as an id in lineage and messages: NFC, a control character as an escape (a line break as \u000a).
+
+    A backslash that would read as such an escape is one too (\u005c), so that two texts never have one id.
+    """
+    return _escaped(unicodedata.normalize("NFC", text))
+
+
+def written_ids(text: str) -> tuple[str, ...]:
+    """The ids under which lineage may know the feature that a person asks for: that of the text itself first, then the text taken as an id."""
+    return tuple(dict.fromkeys((written(text), text)))
+
+
+def unusable(data: Any, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """The rows whose key, or a part of it, is a text that is empty or blank, or has a NUL (spec/change.md section 1)."""
+    found = np.zeros(data.num_rows, np.bool_)
+    for name in columns:
+        array = plain(_column(data, name))
+        if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+            blank = pc.or_(pc.equal(pc.binary_length(array), 0), pc.utf8_is_space(array))
+            found |= np.asarray(pc.fill_null(pc.or_(blank, pc.match_substring(array, "\0")), False))
+    return found
+
+
+def _visible(text: Any, special: str = _CONTROL) -> Any:
+    """Texts with what matches `special` written out."""
+    bad = pc.fill_null(pc.match_substring_regex(text, special), False)
     if not pc.any(bad).as_py():
         return text
-    shown = [re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", value) for value in text.filter(bad).to_pylist()]
-    return pc.replace_with_mask(text, bad, pa.array(shown, pa.string()))
+    escape = _escaped if special == _AMBIGUOUS else _without_controls
+    return pc.replace_with_mask(text, bad, pa.array([escape(value) for value in text.filter(bad).to_pylist()], pa.string()))
+
+
+def _escaped(text: str) -> str:
+    return _without_controls(re.sub(r"\\(?=u[0-9a-f]{4})", r"\\u005c", text))
+
+
+def _without_controls(text: str) -> str:
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)

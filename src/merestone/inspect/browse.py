@@ -244,7 +244,8 @@ def why(dataset: Dataset, feature_id: str, limit: int | None = None, *, everythi
     all_runs = everything or sum(1 for _ in dataset.store.list(f"{ROOT}/{RUNS}/")) <= STEPS
     told = {each["version"] for each in touched}
     made_by = [each.lineage["run_manifest"] for each in versions if each.version in told and each.lineage]
-    runs = reading.why(dataset.store, feature_id, versions=names, limit=limit, only=None if all_runs else made_by)
+    written_as = keys.written(feature_id) if touched else reading.id_of(dataset.store, feature_id)
+    runs = reading.why(dataset.store, written_as, versions=names, limit=limit, only=None if all_runs else made_by)
     complete = all_runs and len(near) == len(versions)
     if not touched and not runs:
         where = "no version and no run" if complete else f"neither the index nor the newest {STEPS} versions"

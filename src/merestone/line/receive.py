@@ -152,6 +152,7 @@ class Reception:
         self._total, self._tally, self._measures = Sum(), FindingTally(), Measures()
         self._null_rows: list[npt.NDArray[np.int64]] = []
         self._unfit_rows: list[npt.NDArray[np.int64]] = []
+        self._blank_rows: list[npt.NDArray[np.int64]] = []
         self._rows = self._nowhere = self._outside = 0
         self._dimensions = gate_delivery.DimensionTally(prepared.contract)
         self._extent = np.array([np.inf, np.inf, -np.inf, -np.inf])
@@ -204,8 +205,9 @@ class Reception:
                 self._outside += int(((box[:, :2] < last[:2]) | (box[:, 2:] > last[2:])).any(axis=1).sum())
         if one.null_keys.any():
             unfit = rejected([each for each in one.faults if each.rule == "type" and each.field in prepared.reading.key.delivered], n)
-            self._null_rows.append(number[one.null_keys & ~unfit])
-            self._unfit_rows.append(number[one.null_keys & unfit])
+            self._null_rows.append(number[one.null_keys & ~unfit & ~one.blank_keys])
+            self._blank_rows.append(number[one.blank_keys])
+            self._unfit_rows.append(number[one.null_keys & unfit & ~one.blank_keys])
             # Rows without a key go no further, so that what their geometry lacks is said here.
             self._tally.add(of_rows(presence(prepared.contract, one.scan), one.null_keys), rows=number)
 
@@ -286,7 +288,7 @@ class Reception:
             outside=self._outside,
             verdicts=verdicts,
             distributions=measures.sizes.record(),
-            unkeyed=sum(len(each) for each in (*self._null_rows, *self._unfit_rows)),
+            unkeyed=sum(len(each) for each in (*self._null_rows, *self._unfit_rows, *self._blank_rows)),
             repeated=repeated,
             repeated_rows=repeated_keys.count if repeated_keys is not None else 0,
         )
@@ -312,6 +314,7 @@ class Reception:
         return [
             gate_delivery.null_keys(name, np.concatenate(self._null_rows)),
             gate_delivery.unfit_keys(name, np.concatenate(self._unfit_rows)),
+            gate_delivery.blank_keys(name, np.concatenate(self._blank_rows)),
         ]
 
     def _refuse(self, strays: Strays, candidates: Candidates, skipped: int) -> None:

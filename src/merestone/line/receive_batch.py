@@ -81,7 +81,8 @@ class Measures:
 class ReceivedBatch:
     """One batch of n rows after the part of pass 1 that needs no memory of other batches.
 
-    faults: on rows, of the cast. keys: canonical key bytes. ids: feature ids, only where there are faults to name. source: source digests,
+    faults: on rows, of the cast. keys: canonical key bytes. null_keys: rows without a usable key, blank_keys
+    those of them whose text is empty, blank or has a NUL. ids: feature ids, only where there are faults to name. source: source digests,
     (n, 0) where nothing is compared. values: of the partition column, None where none places the rows. scan: of the delivered geometry.
     """
 
@@ -93,6 +94,7 @@ class ReceivedBatch:
     keys: Any
     ids: Any
     null_keys: npt.NDArray[np.bool_]
+    blank_keys: npt.NDArray[np.bool_]
     hashes: Halves
     source: Halves
     values: Any
@@ -107,6 +109,7 @@ def receive_batch(unit: ReceiveUnit) -> ReceivedBatch:
     faults = [*faults, *unit.misfits]
     n = rows.num_rows
     canonical, null = keys.key_bytes(rows, reading.key_columns)
+    blank = keys.unusable(rows, reading.key_columns)
     scan = kernel.scan(rows.column(reading.geometry))
     return ReceivedBatch(
         first_row=unit.first_row,
@@ -116,7 +119,8 @@ def receive_batch(unit: ReceiveUnit) -> ReceivedBatch:
         faulty=rejected(faults, n),
         keys=canonical,
         ids=keys.feature_ids(rows, reading.key_columns) if faults else None,
-        null_keys=null,
+        null_keys=null | blank,
+        blank_keys=blank,
         hashes=halves(hashing.blake2b16(canonical)),
         source=halves(digest_batch(rows, unit.source_layout, reading.geometry)) if unit.source_layout is not None else _none(n),
         values=reading.partition_values(rows),

@@ -18,7 +18,6 @@ Not here: reading the lines (`ingest`), the YAML file (`audit.ingest` reads it).
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping as Tree
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.identity.key import written
 from merestone.lineage.event.record import EVENT_TYPES, LineageEvent
 from merestone.lineage.event.schema import SCHEMA
 
@@ -178,8 +178,7 @@ def identity_text(value: Any, name: str = "feature_id") -> str:
         return str(value)
     if not isinstance(value, str):
         raise ValueError(f"{name} is {value!r}; it has to be a text or an integer")  # noqa: TRY004 - every refusal of an event is a ValueError
-    normal = unicodedata.normalize("NFC", value)
-    return "".join(f"\\u{ord(each):04x}" if unicodedata.category(each) == "Cc" else each for each in normal)
+    return written(value)
 
 
 def exact_float(value: Any) -> Any:

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.errors import ConflictError, CorruptError, UsageError
+from merestone.identity.key import written_ids
 from merestone.lineage.event import columns
 from merestone.lineage.event.form import read_json
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
@@ -71,7 +72,7 @@ class Hold:
                 date.fromisoformat(each) for each in self.value.split("..")
             ]  # ISO 8601 has several forms, which do not compare as texts
             return days[0] <= date.fromisoformat(run_date) <= days[-1]
-        return any(reading.history(store, self.value, root, runs=attempts).num_rows > 0 for attempts in runs)
+        return any(reading.history(store, each, root, runs=attempts).num_rows > 0 for attempts in runs for each in written_ids(self.value))
 
 
 def hold_of(text: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from merestone.errors import CorruptError, UsageError
+from merestone.identity.key import written_ids
 from merestone.lineage.event import columns
 from merestone.lineage.event.record import IDENTITY, make_event_id
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, file_problems
@@ -94,6 +95,18 @@ def scan(
                 tables.append(table.filter(inside if high is None else pc.and_(inside, pc.less(features, high))))
         if tables:
             yield pa.concat_tables(tables)
+
+
+def id_of(store: Store, text: str, root: str = ROOT) -> str:
+    """The id under which the store knows the feature that a person asks for by its own text, or by its id as messages write it.
+
+    Raises:
+        CorruptError: a manifest or a part cannot be read.
+    """
+    first, *others = written_ids(text)
+    if not others or history(store, first, root).num_rows:
+        return first
+    return next((each for each in others if history(store, each, root).num_rows), first)
 
 
 def history(store: Store, feature_id: str, root: str = ROOT, *, runs: Sequence[RunManifest] | None = None) -> pa.Table:
