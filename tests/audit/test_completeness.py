@@ -11,7 +11,7 @@ from cli.products import FIELDS, rows
 from estate import save
 from merestone.audit import completeness
 from merestone.audit.completeness import check_runs, check_version
-from merestone.line.rollback import go_back
+from merestone.line.rollback import roll_back
 from merestone.lineage.store.reading import read_run
 from merestone.lineage.store.run_manifest import read_manifest, runs_of
 from merestone.lineage.store.writing import RunWriter
@@ -46,7 +46,7 @@ def test_what_the_pipeline_writes_is_complete(nights):
 
 
 def test_behind_a_rollback_only_what_made_the_content_counts(nights):
-    go_back(nights.dataset, to=1, reason="wrong export")
+    roll_back(nights.dataset, to=1, reason="wrong export")
     found = check_version(nights.dataset, None, now=NOW)
     assert found.complete
     assert found.runs == [nights.manifest(1).run_id]

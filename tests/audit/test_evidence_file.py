@@ -12,7 +12,7 @@ from cli.products import FIELDS, rows
 from estate import save
 from merestone.audit.evidence_file import evidence, proof_of, verifier
 from merestone.errors import CorruptError, UsageError
-from merestone.line.rollback import go_back
+from merestone.line.rollback import roll_back
 from merestone.lineage.event.schema import SCHEMA
 from merestone.render.iso19115_lint import lint, read_record
 
@@ -254,7 +254,7 @@ def test_behind_a_rollback_the_evidence_is_that_of_the_content(estate, tmp_path)
     made = estate(FIELDS, geometry_type="point", key=["pid"]).agreed()
     for number, given in enumerate((rows(5), rows(5, p3={"owner": "b"}))):
         made.publish(save(given, tmp_path / f"{number}.gpkg"))
-    go_back(made.dataset, to=1, reason="wrong export")
+    roll_back(made.dataset, to=1, reason="wrong export")
     told = evidence(str(made.url), str(tmp_path / "e.zip"))
     assert told["version"] == 3
     assert proof_of(str(made.url), "p3")["version"] == 1

@@ -12,7 +12,7 @@ from cli.products import FIELDS, rows
 from estate import geoparquet, save
 from merestone.audit.iso import record_of_run, record_of_version
 from merestone.errors import UsageError
-from merestone.line.rollback import go_back
+from merestone.line.rollback import roll_back
 from merestone.lineage.event.collector import LineageCollector
 from merestone.lineage.event.record import LineageEvent
 from merestone.lineage.store.deduplication import deduplicate
@@ -97,7 +97,7 @@ def test_the_same_version_gives_the_same_bytes(nights):
 
 
 def test_behind_a_rollback_stands_the_run_that_made_the_content(nights):
-    go_back(nights.dataset, to=1, reason="wrong & export")
+    roll_back(nights.dataset, to=1, reason="wrong & export")
     record = record_of_version(str(nights.url))
     assert record.version == 3
     assert record.statement.startswith(

@@ -24,7 +24,7 @@ from merestone.audit.verify import verify
 from merestone.errors import ConflictError, CorruptError, StoreError, UsageError
 from merestone.inspect.browse import lineage_summary, why
 from merestone.line import environment
-from merestone.line.rollback import go_back
+from merestone.line.rollback import roll_back
 from merestone.lineage.retention.expiry import cutoff, hold_of, read_holds
 from merestone.lineage.store.reading import history
 from merestone.lineage.store.run_manifest import attempts_of
@@ -344,7 +344,7 @@ def test_tombstones_are_chained(nights, clock):
 
 
 def test_behind_a_rollback_the_runs_of_the_content_that_is_live_count(nights):
-    go_back(nights.dataset, to=1, reason="wrong export")
+    roll_back(nights.dataset, to=1, reason="wrong export")
     found = retain(str(nights.url), **FIRST, confirm=None)
     assert [each["carried_features"] for each in found.prefixes] == [40, 0, 0]
     expire(nights)

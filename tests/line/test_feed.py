@@ -12,7 +12,7 @@ from shapely import Point
 from estate import Estate, geoparquet
 from merestone.dataset import feed
 from merestone.dataset.filter import Filter, filtered, parse_where
-from merestone.line.rollback import go_back
+from merestone.line.rollback import roll_back
 
 FIELDS = [{"name": "pid", "type": "string", "nullable": False}, {"name": "owner", "type": "string"}, {"name": "rank", "type": "integer"}]
 rows = st.fixed_dictionaries({
@@ -81,7 +81,7 @@ def test_over_random_histories(pool, order, back, tmp_path_factory):
                 for name in ("added", "changed", "removed", "moved", "reprocessed", "rekeyed")
             }
     if back and len(made.dataset.versions()) > 1:
-        go_back(made.dataset, to=1, reason="test")
+        roll_back(made.dataset, to=1, reason="test")
     versions = made.dataset.versions()
     contents = {number: (made.rows(number), made.partitions(number)) for number in versions}
     for start, end in combinations([0, *versions], 2):

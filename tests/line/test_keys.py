@@ -16,7 +16,7 @@ from merestone.compare.terms import ComparisonSettings
 from merestone.dataset import feed
 from merestone.errors import UsageError
 from merestone.inspect import browse
-from merestone.line.rollback import go_back
+from merestone.line.rollback import roll_back
 
 FIELDS = [
     {"name": "pid", "type": "integer"}, {"name": "code", "type": "string"}, {"name": "house", "type": "integer"}, {"name": "owner", "type": "string"},
@@ -316,7 +316,7 @@ def test_going_back_behind_a_migration_brings_the_old_keys_back(product, tmp_pat
     rule(product, "code")
     product.settings["key_migration"] = "renumber"
     product.publish(save(tmp_path / "2.parquet", rows(n3={"owner": "x"})))
-    go_back(product.dataset, to=1, reason="test")
+    roll_back(product.dataset, to=1, reason="test")
     assert product.manifest().key["columns"] == ["pid"]
     assert feed.changes(product.dataset, 1, 3).table.num_rows == 0
     again = product.publish(save(tmp_path / "4.parquet", rows(n4={"owner": "x"})))

@@ -21,7 +21,7 @@ from merestone.dataset.version import Version
 from merestone.errors import EXIT_DONE, CorruptError
 from merestone.inspect import browse, extract, text_crs
 from merestone.inspect.output import check_outputs
-from merestone.line.rollback import go_back
+from merestone.line.rollback import roll_back
 
 PREVIEW = 10
 """How many features a terminal shows."""
@@ -169,7 +169,7 @@ def rollback(dataset: str, to: int, reason: str, as_json: bool) -> int:
     """
     opened = browse.whole(dataset)
     with edge.tells_current(browse.current_version(opened.store), lambda: browse.current_version(opened.store)):
-        done = go_back(opened, to=to, reason=reason)
+        done = roll_back(opened, to=to, reason=reason)
     made = done.committed.manifest
     delta = {name: made.counts.get(name, 0) for name in ("added", "changed", "removed", "moved", "reversed", "rekeyed")}
     value = {

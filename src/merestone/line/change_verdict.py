@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from merestone.change import classes, guards
 from merestone.change.classes import Before
-from merestone.change.migration import Found, Side, by_content, by_table
+from merestone.change.migration import Found
 from merestone.change.plan import Plan, plan
-from merestone.columnar import hashing
 from merestone.dataset.index import live_keys, look_up
 from merestone.dataset.known import INDEX_SCHEMA, Known, halves
 from merestone.dataset.partition import Tree
@@ -26,13 +24,13 @@ from merestone.line.backfill import backfill_finding, backfilled, filled_fields
 from merestone.line.change_log import Labels
 from merestone.line.comparison_warnings import comparison_warnings
 from merestone.line.guarding import emptied, measured
+from merestone.line.key_migration import features_under_other_keys, migration_findings
 from merestone.line.mass_change import column_cause, commonest_move, evidence_of
 from merestone.line.placement import place_candidates
 from merestone.line.process import Processed
 from merestone.line.rewrite import Leaving
 from merestone.line.run import Run
 from merestone.line.settle import Settled, settle
-from merestone.publication.publication import KeyRule
 from merestone.results.finding import Finding
 from merestone.results.result import Changed, Counts, PublishResult, most_changed
 
@@ -96,7 +94,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
         removed = look_up(run.store, run.head.manifest.index, known.position[received.removed])
     added = codes == classes.ADDED
     rekeyed_added, rekeyed_removed = classes.rekeyed(processed.deciding[added], halves(removed.column("digest")))
-    migrated = _migrated(run, processed, before, codes, removed)
+    migrated = features_under_other_keys(run, processed, before, codes, removed)
     labels = Labels(settled.reversed, settled.attributes, settled.geometry, np.zeros(len(codes), bool), settled.move, settled.fields)
     labels.rekeyed[added] = rekeyed_added
     counts = _counts(settled, removed.num_rows, int(rekeyed_added.sum()))
@@ -109,7 +107,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
         terms.reading.key_name,
     )
     if migrated is not None:
-        warnings += _key_migration(run, migrated, len(known))
+        warnings += migration_findings(run, migrated, len(known))
     filled = filled_fields(run, settled, len(known))
     not_counted = int(backfilled(settled, filled).sum())
     if not_counted:
@@ -138,48 +136,6 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
         stops=_guards(run, known, processed, settled, before, counts, removed, names, placed, migrated, filled, not_counted),
         nothing_to_do=quiet and run.head is not None and not parent.new_contract and not parent.rekeyed,
     )
-
-
-def _migrated(
-    run: Run,
-    processed: Processed,
-    before: Before,
-    codes: npt.NDArray[np.int16],
-    removed: Any,
-) -> Found | None:
-    """Which features only got another key; None where no migration is named or it has no effect."""
-    parent, candidates = run.terms.parent, run.delivery.candidates
-    if not parent.migrates:
-        return None
-    changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
-    gone = halves(hashing.blake2b16(removed.column("key").combine_chunks().cast(pa.binary())))
-    older = Side(
-        np.concatenate([gone, candidates.hash[changed]]), np.concatenate([halves(removed.column("digest")), before.digest[changed]])
-    )
-    newer = Side(candidates.hash[fresh], processed.deciding[fresh])
-    return by_table(parent.key_table, older, newer) if parent.key_table is not None else by_content(older, newer)
-
-
-def _key_migration(run: Run, migrated: Found, features: int) -> list[Finding]:
-    """What became of the keys, for the report and the record."""
-    again, rekeyed = len(migrated.before), run.terms.parent.rekeyed
-    if not again and not rekeyed:
-        return []
-    other = f", {migrated.edited:,} of them with other content" if migrated.edited else ""
-    was = KeyRule.of_manifest(run.head.manifest.key, published=True).words if run.head is not None and rekeyed else ""
-    rule = f"the key was {was} and is {run.publication.key.words}: " if was else ""
-    return [
-        Finding(
-            "schema",
-            run.terms.reading.key_name,
-            "key_migration",
-            "warning",
-            "keys that last",
-            f"{rule}{again:,} of {features:,} features were found again under another key{other}",
-            again,
-            remedy="nothing, if this is meant; `key_migration` has done its work and can be removed from the publication",
-        )
-    ]
 
 
 def _published_keys(run: Run, known: Known) -> Iterator[Any]:

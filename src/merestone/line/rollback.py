@@ -18,7 +18,7 @@ from merestone.publish.records import version_of, write_up_abandoned
 from merestone.publish.rollback import RolledBack, rollback
 
 
-def go_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
+def roll_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
     """Commit a new version with the content of an older one.
 
     Args:
