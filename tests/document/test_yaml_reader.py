@@ -143,7 +143,7 @@ def test_d07_is_refused_quickly_and_small(name, words):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert words in fault.message
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 4  # twice what the half of these limits took, since a contract of 5,000 fields has to fit
     assert peak < 50_000_000
 
 

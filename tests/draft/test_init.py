@@ -4,11 +4,13 @@ import re
 
 import geopandas as gpd
 import numpy as np
+import pyarrow as pa
 import pytest
 import shapely
 
+from estate import geoparquet
 from merestone.contract.files import examine
-from merestone.draft.init import init
+from merestone.draft.init import draft, init
 from merestone.errors import SourceError, StoreError, UsageError
 from merestone.publication.reader import read_publication
 
@@ -209,3 +211,10 @@ def test_a_folder_that_cannot_be_written_is_named(night, tmp_path):
 def test_an_empty_file_is_told(night, tmp_path):
     with pytest.raises(UsageError, match="has no rows"):
         init(night("roads.gpkg", roads().iloc[:0]), out=str(tmp_path / "out"))
+
+
+def test_five_thousand_columns_are_drafted_and_read_back(tmp_path):
+    columns = {f"a_rather_long_column_name_{at}": pa.array([at, at + 1]) for at in range(4_999)}
+    path = geoparquet(tmp_path / "wide.parquet", {"pid": ["a", "b"], **columns, "geometry": [shapely.Point(1, 1), shapely.Point(2, 2)]})
+    drafted = draft(str(path), key=["pid"])
+    assert drafted.text.count("- {") + drafted.text.count("- name:") >= 5_000

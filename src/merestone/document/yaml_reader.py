@@ -31,8 +31,8 @@ from ruamel.yaml.reader import ReaderError
 
 from merestone.errors import UsageError
 
-MAX_BYTES = 256 * 1024  # a contract of 2,500 fields fits; the scanner needs about half a second for it
-MAX_VALUES = 25_000  # keys, values and collections, aliases expanded
+MAX_BYTES = 512 * 1024  # a contract of 5,000 fields fits; the scanner needs about a second for it
+MAX_VALUES = 60_000  # keys, values and collections, aliases expanded
 MAX_CHARACTERS = 2 * MAX_BYTES  # of all keys and values, aliases expanded
 MAX_DEPTH = 24
 MAX_NUMBER = 64  # characters of a number; longer ones would be read in quadratic time

@@ -212,3 +212,11 @@ def test_evolution_that_keeps_old_files_readable_is_allowed(new):
 )
 def test_evolution_that_breaks_readers_is_refused(new, problem):
     assert any(problem in each for each in check_evolution(OLD, new))
+
+
+@pytest.mark.parametrize("spelled", ["timestamp[us, tz=UTC]", "timestamp[us, UTC]"])
+def test_a_type_may_be_spelled_as_arrow_does(spelled):
+    text = schema_text().replace("timestamp[us, UTC]", spelled)
+    assert spelled in text
+    assert validate_schema(text) == []
+    assert any("type" in each for each in validate_schema(text.replace(spelled, "timestamp[us, tz=CET]")))

@@ -33,6 +33,7 @@ _JSON_TYPES: dict[str, dict[str, Any]] = {
     "float64": {"type": "number"},
     "timestamp[us, UTC]": {"type": "string", "format": "date-time"},
 }
+_SPELLINGS = {str(kind): name for name, kind in ARROW_TYPES.items()}  # as Arrow itself writes a type: timestamp[us, tz=UTC]
 _WIDER = {("int32", "int64")}
 _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -258,7 +259,7 @@ def _parse(text: str) -> tuple[LineageSchema | None, list[str]]:
             read.append(
                 LineageField(
                     entry["name"],
-                    entry["type"],
+                    _spelled(entry["type"]),
                     entry["required"],
                     entry.get("since", "1.2.0"),
                     tuple(entry.get("enum", ())),
@@ -277,6 +278,11 @@ def _parse(text: str) -> tuple[LineageSchema | None, list[str]]:
     return LineageSchema(version, tuple(keys), tuple(read)), problems
 
 
+def _spelled(kind: Any) -> Any:
+    """A type by the name that it has here, however it is spelled."""
+    return _SPELLINGS.get(kind, kind) if isinstance(kind, str) else kind
+
+
 def _field_faults(entry: object, place: int) -> Iterator[str]:
     if not isinstance(entry, dict):
         yield f"field {place} is not a mapping"
@@ -286,7 +292,7 @@ def _field_faults(entry: object, place: int) -> Iterator[str]:
     yield from (f"{where}: unknown key {each!r}" for each in entry if each not in _FIELD)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         yield f"{where}: name {name!r} is not lower-case letters, digits and _"
-    if (kind := entry.get("type")) not in ARROW_TYPES:
+    if (kind := _spelled(entry.get("type"))) not in ARROW_TYPES:
         yield f"{where}: type {kind!r} is none of {', '.join(ARROW_TYPES)}"
     if not isinstance(entry.get("required"), bool):
         yield f"{where}: required is neither true nor false"
