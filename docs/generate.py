@@ -53,7 +53,7 @@ JSON_NAMES = {
     ),
     "check": ("status", "findings", "axes"),
     "diagnose": ("status", "fault", "remedy", "rows", "steps"),
-    "diff": ("status", "before", "after", "delta", "unchanged", "findings", "notes", "html", "out"),
+    "diff": ("status", "before", "after", "delta", "unchanged", "findings", "not_compared", "notes", "html", "out"),
     "read": ("type", "name", "version", "features"),
     "files": ("name", "version", "url", "files"),
     "changes": ("name", "from", "to", "delta", "unchanged", "findings", "html", "out"),

@@ -4,11 +4,12 @@ import json
 import re
 
 import geopandas as gpd
+import pyarrow as pa
 import pytest
 from shapely import Point
 
 from cli.products import rows
-from estate import save
+from estate import geoparquet, save
 
 CHANGE = {"p3": {"owner": "b"}, "p5": {"geometry": Point(5.1, 52.5)}, "p7": None, "p99": {"rank": 99}}
 
@@ -88,3 +89,14 @@ def test_versions_are_compared_by_address(published, merestone):
     assert {name: count for name, count in doc["delta"].items() if count} == {"added": 1, "changed": 2, "removed": 1}
     assert merestone("diff", f"{published.url}@2", published.first, "--json").doc["delta"]["changed"] == 2
     assert merestone("diff", f"{published.url}@1", f"{published.url}@7", "--json").code == 2
+
+
+def test_rows_that_are_not_compared_are_counted_and_make_the_exit_code(merestone, tmp_path):
+    points = [Point(n, n) for n in range(4)]
+    whole = geoparquet(tmp_path / "a.parquet", {"id": pa.array([1, 2, 3, 4]), "geometry": points})
+    spoilt = geoparquet(tmp_path / "b.parquet", {"id": pa.array([1, 2, 2, None]), "geometry": points})
+    ended = merestone("diff", whole, spoilt, "--key", "id", "--json")
+    assert (ended.code, ended.doc["status"]) == (1, "compared")
+    assert (ended.doc["not_compared"], ended.doc["unchanged"], ended.doc["delta"]["removed"]) == ({"before": 1, "after": 3}, 1, 2)
+    same = merestone("diff", whole, whole, "--key", "id", "--json")
+    assert (same.code, same.doc["not_compared"]) == (0, {"before": 0, "after": 0})
