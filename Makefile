@@ -9,7 +9,7 @@ XSD_WHEELS := geonode-pycsw==3.0.0b2 ckanext-iso19115==0.2.4
 PYCSW  := geonode-pycsw==3.0.0b2 'SQLAlchemy<2' pygeofilter==0.2.1 jinja2 flask gunicorn lxml
 SOURCES := pyproject.toml setup.py $(wildcard src/merestone/columnar/*.[ch] src/merestone/geometry/*.[ch])
 
-.PHONY: help demo test test-lowest test-without-kernel lint bench soak field docs wheel clean
+.PHONY: help demo test test-lowest test-without-kernel lint bench sanitize soak field docs wheel clean
 
 help:              ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -72,6 +72,15 @@ bench: $(VENV)/.bench  ## time and memory, with ratios to what one would use ins
 	$(BIN)/python bench/publish.py
 	$(BIN)/python bench/topology.py
 	$(BIN)/python bench/gate.py
+
+# The extensions stop at the first bad access; the interpreter and the libraries are as they are, so the sanitizer is loaded before them.
+sanitize: $(VENV)/.test  ## the compiled extensions under the address and undefined-behaviour sanitizers: their tests, then a minute of fuzzing
+	CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' \
+		$(BIN)/python setup.py -q build_ext --force --build-lib $(VENV)/sanitized --build-temp $(VENV)/sanitized/objects
+	cd tests && env LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+		PYTHONMALLOC=malloc ARROW_DEFAULT_MEMORY_POOL=system PYTHONPATH=. MERESTONE_SANITIZED='$(abspath $(VENV)/sanitized)' \
+		sh -c '../$(BIN)/python -m pytest -q -p sanitized -p no:cacheprovider -m "not soak and not field" columnar geometry identity/test_vectors.py \
+			&& ../$(BIN)/python -c "import sanitized; from geometry import fuzz; print(fuzz.main(60), \"inputs; both paths agree\")"'
 
 soak: $(VENV)/.test $(VENV)/pycsw/.made  ## the long tests, also through a real catalogue
 	MERESTONE_PYCSW='$(abspath $(VENV)/pycsw)' $(BIN)/python -m pytest -q -m soak

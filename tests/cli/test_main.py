@@ -7,10 +7,12 @@ import sys
 import click
 import pytest
 
+from kernels import on
 from merestone import __version__
 from merestone.cli.examples import EXAMPLES
 from merestone.cli.family import Family
 from merestone.cli.main import COMMANDS, LATER, root
+from merestone.geometry import kernel
 
 # spec/publication.md: the fixed names of this version.
 FIXED = {
@@ -145,7 +147,9 @@ def test_a_command_line_without_command_shows_the_help_and_is_wrong_usage(merest
 
 
 def test_version(merestone):
-    assert merestone("--version").out == f"merestone {__version__}\n"
+    assert merestone("--version").out == f"merestone {__version__} ({kernel.path()})\n"
+    with on("numpy"):
+        assert "no compiled kernel" in merestone("--version").out
 
 
 def test_help_loads_none_of_the_heavy_libraries():

@@ -80,8 +80,16 @@ class Root(Family):
             return EXIT_DONE
 
 
+def _version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        from merestone.geometry import kernel  # noqa: PLC0415 - NumPy and Arrow are loaded for those who ask, not for every help page
+
+        click.echo(f"merestone {__version__} ({kernel.path()})")
+        context.exit()
+
+
 @click.command(cls=Root, name="merestone", lazy=COMMANDS, later=LATER, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version and exit.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Keep the traceback of an unexpected fault in a file.")
 def root() -> None:
     """Publish spatial datasets under a contract, at the cost of what changed.
@@ -98,6 +106,9 @@ def main() -> None:
     if not sys.warnoptions:
         # Warnings of libraries are for developers; what a user has to know stands in the results.
         warnings.simplefilter("ignore")
+        # The category is named as text: its module is not loaded for every help page.
+        warnings.filterwarnings("always", message="there is no compiled kernel")
+        warnings.formatwarning = lambda message, *_: f"merestone: {message}\n"
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # Pipes carry UTF-8 on every system; what a terminal cannot show is escaped, never an error.

@@ -12,6 +12,7 @@ keys and digests (`identity`).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from merestone.columnar import hashing
 from merestone.columnar.arrays import one_binary
 from merestone.columnar.form import Column
 from merestone.columnar.hashing import proved_columns
@@ -88,6 +90,35 @@ else:
     NAME = "compiled"
 
 _AS_IS = Shape()
+_MANY_ROWS = 100_000  # from here on the missing kernel is said
+
+
+class MissingKernelWarning(RuntimeWarning):
+    """So many rows are worked on without the compiled extensions that somebody waits for it."""
+
+
+def path() -> str:
+    """Which path answers, in words."""
+    return (
+        "compiled kernel"
+        if compiled_at_work()
+        else "no compiled kernel: NumPy, several times slower (see docs/how-to/run-without-a-compiler.md)"
+    )
+
+
+def warn_of_missing_kernel(rows: int) -> None:
+    """Say once of a delivery of 100,000 rows or more that the compiled extensions are missing (MissingKernelWarning)."""
+    if rows >= _MANY_ROWS and not compiled_at_work():
+        warnings.warn(
+            f"there is no compiled kernel here: NumPy works on {rows:,} rows several times slower; see docs/how-to/run-without-a-compiler.md",
+            MissingKernelWarning,
+            stacklevel=2,
+        )
+
+
+def compiled_at_work() -> bool:
+    """Whether both extensions answer: this one and that of `columnar.hashing`."""
+    return NAME == hashing.NAME == "compiled"
 
 
 def scan(wkb: Any) -> Scan:

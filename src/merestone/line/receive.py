@@ -22,6 +22,7 @@ from merestone.gate import quantities, whereabouts
 from merestone.gate.feature import presence
 from merestone.gate.findings import FindingTally, rejected
 from merestone.geometry.form import NULL_KIND
+from merestone.geometry.kernel import warn_of_missing_kernel
 from merestone.identity import key as keys
 from merestone.identity.digest import Layout
 from merestone.line.candidates import CandidateBatch, CandidateColumns, Candidates
@@ -272,6 +273,7 @@ class Reception:
         if strays:
             self._refuse(strays, candidates, skipped)
         removed = self._probe.removed()
+        warn_of_missing_kernel(self._rows)
         self.received = Received(
             rows=self._rows,
             unchanged=self._probe.unchanged,
