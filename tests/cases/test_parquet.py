@@ -209,3 +209,27 @@ def test_geoarrow_metadata_without_geo_is_read(estate, tmp_path):
     product = estate([{"name": "pid", "type": "string"}], epsg=25832, precision=0, **POINT)
     assert product.publish(tmp_path / "d.parquet").status == "published"
     assert product.shapes() == dict(zip("ab", shapes, strict=True))
+
+
+# --- N18: a mark of EWKB ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("epsg", "srid", "status"),
+    [(4326, 4326, "published"), (4326, 0, "published"), (4326, 25833, "refused"), (None, 4326, "published"), (None, 3857, "refused")],
+)
+@pytest.mark.parametrize("byte_order", [0, 1])
+def test_n18_geometries_that_say_another_reference_system(estate, tmp_path, epsg, srid, status, byte_order):
+    marked = shapely.to_wkb(shapely.set_srid(SHAPES[1], srid), include_srid=True, flavor="extended", byte_order=byte_order)
+    geo = (
+        None
+        if epsg
+        else {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": {"encoding": "WKB", "geometry_types": []}}}
+    )
+    path = geoparquet(tmp_path / "d.parquet", {"pid": ["a", "b", "c"], "geometry": [SHAPES[0].wkb, None, marked]}, geo=geo)
+    product = estate([{"name": "pid", "type": "string"}], geometry={"nullable": True}, **POINT)
+    night = product.publish(path)
+    assert night.status == status, night.said
+    if status == "refused":
+        assert f"geometries say EPSG:{srid} (rows 3)" in night.said
+        assert "EPSG:4326" in night.said

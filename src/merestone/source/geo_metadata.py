@@ -19,7 +19,7 @@ from pyproj import CRS
 from pyproj.exceptions import CRSError
 
 from merestone.errors import SourceError
-from merestone.results.finding import Finding
+from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.source.port import GeometryColumn
 
 _DEFAULT = "OGC:CRS84"
@@ -27,6 +27,8 @@ _WKB_EXTENSIONS = {b"geoarrow.wkb", b"ogc.wkb"}
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _TYPES = ("Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
 _DIMENSIONS = ("", " Z", " M", " ZM")
+_HEAD = 5  # bytes of WKB: byte order and type
+_NONE = np.zeros(0, np.int64)
 
 
 def stated(file: Any, path: str) -> dict[str, Any] | None:
@@ -84,52 +86,92 @@ def geometry_column(name: str, column: dict[str, Any]) -> GeometryColumn:
     return GeometryColumn(name, text, note, edges=edges, epoch=epoch)
 
 
-class TypesSeen:
-    """The types of geometry that a column of WKB holds, against those that its metadata lists."""
+class WkbSeen:
+    """What the WKB of a column says of itself, against what is said of the column: types of geometry, and EWKB's mark of a reference system."""
 
-    def __init__(self, name: str, column: dict[str, Any]) -> None:
-        listed = column.get("geometry_types")
-        self.name = name
+    def __init__(self, column: GeometryColumn, entry: dict[str, Any]) -> None:
+        listed = entry.get("geometry_types")
+        self._column = column
         self._listed = {str(each) for each in listed} if isinstance(listed, list) else set()
         self._seen: set[int] = set()
+        self._marked: list[tuple[int, int]] = []
+        self._marks = 0
+        self._rows = 0
 
     def add(self, wkb: Any) -> None:
-        """Take in a pyarrow binary array."""
+        """Take in a pyarrow binary array, the next rows of the column."""
+        codes, rows, srids = _heads(wkb)
         if self._listed:
-            self._seen |= set(np.unique(_type_codes(wkb)).tolist())
+            self._seen |= set(np.unique(codes).tolist())
+        self._marks += len(rows)
+        if len(self._marked) < SAMPLES:
+            self._marked += zip((rows + self._rows + 1).tolist(), srids.tolist(), strict=True)
+        self._rows += len(wkb)
 
-    def finding(self) -> Finding | None:
-        """A warning where the data hold a type that the metadata does not list: the data decide."""
+    def findings(self) -> tuple[Finding, ...]:
+        """A warning where the data hold a type that is not listed, since the data decide; an error where rows are marked otherwise."""
+        out = []
         held = {f"{_TYPES[code % 1000 - 1]}{_DIMENSIONS[code // 1000]}" for code in self._seen if 1 <= code % 1000 <= len(_TYPES)}
-        if held <= self._listed:
-            return None
-        return Finding(
-            "geometry",
-            self.name,
-            "geo_metadata",
-            "warning",
-            f"geometry_types {', '.join(sorted(self._listed))}, as the geo metadata says",
-            f"the column holds {', '.join(sorted(held))}; the data decide",
-            1,
-            remedy="write geometry_types that the column has, or an empty list",
-        )
+        if not held <= self._listed:
+            out.append(
+                Finding(
+                    "geometry",
+                    self._column.name,
+                    "geo_metadata",
+                    "warning",
+                    f"geometry_types {', '.join(sorted(self._listed))}, as the geo metadata says",
+                    f"the column holds {', '.join(sorted(held))}; the data decide",
+                    1,
+                    remedy="write geometry_types that the column has, or an empty list",
+                )
+            )
+        crs = None if self._column.crs is None else _crs(self._column.crs)
+        stated = None if crs is None else 4326 if self._column.crs == _DEFAULT else crs.to_epsg()
+        others = [(row, srid) for row, srid in self._marked if srid != stated]
+        if others:
+            marks = ", ".join(sorted({f"EPSG:{srid}" for _, srid in others}))
+            rows = ", ".join(str(row) for row, _ in others[:SAMPLES])
+            out.append(
+                Finding(
+                    "crs",
+                    self._column.name,
+                    "crs_mismatch",
+                    "error",
+                    f"geometries in {'no stated reference system' if stated is None else f'EPSG:{stated}'}, as is said of the column",
+                    f"geometries say {marks} (rows {rows}{', ...' if self._marks > len(others) else ''})",
+                    self._marks,
+                    tuple(Sample(None, row, observed=f"EPSG:{srid}") for row, srid in others[:SAMPLES]),
+                    remedy="write WKB without a mark, or in the reference system of the column",
+                )
+            )
+        return tuple(out)
 
 
-def _type_codes(wkb: Any) -> npt.NDArray[np.int64]:
-    """The ISO type code of each valid geometry; EWKB's flags are counted as ISO's thousands."""
-    held = wkb.drop_null()
-    offsets = np.frombuffer(held.buffers()[1], np.int32)[held.offset : held.offset + len(held) + 1] if len(held) else np.zeros(1, np.int32)
-    starts = offsets[:-1][np.diff(offsets) >= 5]
-    if not len(starts):
-        return np.zeros(0, np.int64)
-    data = np.frombuffer(held.buffers()[2], np.uint8)
-    words = data[starts[:, None] + np.arange(1, 5)]
+_Numbers = npt.NDArray[np.int64]
+
+
+def _heads(wkb: Any) -> tuple[_Numbers, _Numbers, _Numbers]:
+    """The ISO type code of each geometry (EWKB's flags as ISO's thousands); rows (from 0) that EWKB marks with a reference system, and which."""
+    offsets = np.frombuffer(wkb.buffers()[1], np.int32)[wkb.offset : wkb.offset + len(wkb) + 1] if len(wkb) else np.zeros(1, np.int32)
+    whole = np.flatnonzero((np.diff(offsets) >= _HEAD) & np.asarray(wkb.is_valid()))
+    if not len(whole):
+        return _NONE, _NONE, _NONE
+    data = np.frombuffer(wkb.buffers()[2], np.uint8)
+    starts = offsets[whole].astype(np.int64)
     little = data[starts] == 1
-    words = np.where(little[:, None], words[:, ::-1], words).astype(np.int64)
-    codes = words[:, 0] << 24 | words[:, 1] << 16 | words[:, 2] << 8 | words[:, 3]
-    flags = (codes >> 31 & 1) + 2 * (codes >> 30 & 1)
-    found: npt.NDArray[np.int64] = (codes & 0x0FFFFFFF) + 1000 * flags
-    return found
+    codes = _words(data, starts + 1, little)
+    marked = (codes >> 29 & 1 == 1) & (np.diff(offsets)[whole] >= _HEAD + 4)
+    srids = _words(data, starts[marked] + _HEAD, little[marked])
+    there = srids != 0
+    return (codes & 0x0FFFFFFF) + 1000 * ((codes >> 31 & 1) + 2 * (codes >> 30 & 1)), whole[marked][there], srids[there]
+
+
+def _words(data: Any, starts: _Numbers, little: Any) -> _Numbers:
+    """The unsigned 32-bit integers at some places of a buffer, each in its own byte order."""
+    found = data[starts[:, None] + np.arange(4)]
+    found = np.where(little[:, None], found[:, ::-1], found).astype(np.int64)
+    words: _Numbers = found[:, 0] << 24 | found[:, 1] << 16 | found[:, 2] << 8 | found[:, 3]
+    return words
 
 
 def _geo(schema: Any, path: str) -> dict[str, Any] | None:

@@ -63,11 +63,10 @@ class GeoParquetSource:
         if geo is None:
             plain_file = geo_metadata.no_geo(spec.path, schema)
             findings += [plain_file] if plain_file is not None else []
-        self._types = {
-            name: geo_metadata.TypesSeen(name, columns[field.name])
-            for name, field, encoding in zip(names, fields, self._encodings, strict=True)
-            if encoding == "WKB"
+        self._entries = {
+            name: columns[field.name] for name, field, encoding in zip(names, fields, self._encodings, strict=True) if encoding == "WKB"
         }
+        self._seen: dict[str, geo_metadata.WkbSeen] = {}
         self._readings = [_reading(field, field.name in uuids) for field in fields]
         if primary is not None:
             primary, findings = with_assertion(geometries[primary.name], spec.crs)
@@ -95,6 +94,8 @@ class GeoParquetSource:
     def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
         """The rows in file order; see `merestone.source.port.Source.batches`."""
         row = 1
+        described = {each.name: each for each in (self._delivery.geometry, *self._delivery.other_geometries) if each is not None}
+        self._seen = {name: geo_metadata.WkbSeen(described[name], entry) for name, entry in self._entries.items()}
         with self._open() as file:
             stream = file.iter_batches(batch_size=batch_rows, use_threads=False)
             while True:
@@ -112,8 +113,8 @@ class GeoParquetSource:
                 row += batch.num_rows
 
     def late_findings(self) -> tuple[Finding, ...]:
-        """Types of geometry that the column holds and the metadata does not list."""
-        return tuple(each for each in (types.finding() for types in self._types.values()) if each is not None)
+        """What the WKB says of itself and the file of its column does not."""
+        return tuple(finding for seen in self._seen.values() for finding in seen.findings())
 
     def _open(self) -> Any:
         try:
@@ -131,7 +132,7 @@ class GeoParquetSource:
             column = plain(batch.column(at))
             if encoding == "WKB":
                 column = column.cast(pa.binary())
-                self._types[field.name].add(column)
+                self._seen[field.name].add(column)
             elif encoding is not None:
                 column = geoarrow.to_wkb(encoding, column)
             elif field.type != column.type:
