@@ -93,6 +93,7 @@ def test_a_publish_in_other_processes_gives_the_bytes_of_one_in_threads(estate, 
     stores = []
     for each in (Threads(2), engine):
         product = estate(FIELDS, geometry_type="polygon", precision=3, epsg=25832)
+        product.settings["crs"] = {"accept": ["EPSG:4326"]}
         product.settings |= {"rejects": {"max_fraction": 0.2}, "guard": {"max_changed_fraction": 1.0}}
         product = product.by_column("district") if by == "column" else product.by_place(20)
         same_hour()
@@ -104,6 +105,7 @@ def test_a_publish_in_other_processes_gives_the_bytes_of_one_in_threads(estate, 
 
 def test_a_check_in_fresh_processes_says_what_one_in_threads_says(estate, tmp_path):
     product = estate(FIELDS, geometry_type="polygon", precision=3, epsg=25832, topology_rule_set="planar")
+    product.settings["crs"] = {"accept": ["EPSG:4326"]}
     path = deliver(tmp_path / "1.parquet", bad=[7, 9], edit=[4])
     product.write(path)
     publication = read_publication(str(product.folder / "product.yaml"))
@@ -135,6 +137,7 @@ def test_lines_and_points_survive_the_way_to_another_process(estate, tmp_path, s
     stores = []
     for engine in (Threads(1), Processes(1)):
         product = estate(FIELDS[:1], precision=3, epsg=25832, geometry={"nullable": True, "empty": True})
+        product.settings["crs"] = {"accept": ["EPSG:4326"]}
         same_hour()
         stores.append(nights(product, engine, [path]))
     assert stores[0] == stores[1]
