@@ -660,3 +660,35 @@ def test_n09_a_geopackage_and_its_log_in_one_archive(estate, tmp_path):
         assert {key: {each: row[each] for each in wanted} for key, row in product.rows().items()} == {
             row[wanted[0]]: {each: row[each] for each in wanted} for row in rows
         }
+
+
+# --- N02: bytes behind the end of a geometry -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wkt",
+    ["POINT (1 2)", "LINESTRING Z (0 0 1, 1 1 2)", "POLYGON ((0 0, 3 0, 3 3, 0 0), (1 0.5, 2 0.5, 2 1, 1 0.5))", "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))",
+     "GEOMETRYCOLLECTION (POINT (1 1), LINESTRING (0 0, 1 1))"],
+)  # fmt: skip
+@pytest.mark.parametrize("tail", [b"", b"x", b"\0" * 21])
+def test_n02_bytes_behind_the_end_of_a_geometry(estate, tmp_path, wkt, tail):
+    shape = shapely.from_wkt(wkt)
+    path = tmp_path / "d.gpkg"
+    save(
+        [{"pid": at, "geometry": each} for at, each in enumerate([shape, None, shapely.Point(5, 5), shape])],
+        path,
+        layer="t",
+        SPATIAL_INDEX="NO",
+    )
+    with closing(sqlite3.connect(path)) as database:
+        (blob,) = database.execute("select geom from t where fid = 4").fetchone()
+        database.execute("update t set geom = ? where fid = 4", (blob + tail,))
+        database.commit()
+    product = estate([field("pid", "integer")], geometry={"nullable": True, "dimensions": "xyz" if shape.has_z else "xy"})
+    product.settings["rejects"] = {"max_fraction": 0.9}
+    night = product.publish(path)
+    cut = [each for each in night.result.findings if each.rule == "cut_value"]
+    assert [(each.count, each.features[0].row) for each in cut] == ([(1, 4)] if tail else []), night.said
+    assert (night.status, night.result.rejected) == ("published", 1 if tail else 0), night.said
+    product.settings["rejects"] = {"max_fraction": 0}
+    assert product.publish(path).status == ("refused" if tail else "unchanged")

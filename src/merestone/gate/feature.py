@@ -23,7 +23,18 @@ from merestone.contract.contract import Contract, Field
 from merestone.errors import UsageError
 from merestone.gate.findings import reasons, rejected
 from merestone.geometry import kernel
-from merestone.geometry.form import INFINITE, NAN_XY, NAN_Z, NULL_KIND, SHORT_LINE, SHORT_RING, UNCLOSED_RING, UNREADABLE, Scan
+from merestone.geometry.form import (
+    INFINITE,
+    NAN_XY,
+    NAN_Z,
+    NULL_KIND,
+    SHORT_LINE,
+    SHORT_RING,
+    TRAILING_BYTES,
+    UNCLOSED_RING,
+    UNREADABLE,
+    Scan,
+)
 from merestone.results.finding import PASS, REJECT, WARN, RowFaults, Severity, Steps, Surface
 
 DEGREES = (-180.0, -90.0, 180.0, 90.0)
@@ -71,6 +82,7 @@ def check_rows(
         *code_lists(batch, contract),
         *patterns(batch, contract),
         *presence(contract, delivered),
+        *left_over(contract, delivered),
     ]
     bad_numbers = ordinates(contract, delivered, stored, limits, usable)
     for each in bad_numbers:
@@ -297,6 +309,16 @@ def presence(contract: Contract, delivered: Scan) -> list[RowFaults]:
                 )
             )
     return found
+
+
+def left_over(contract: Contract, delivered: Scan) -> list[RowFaults]:
+    """Bytes behind the end of a geometry: what they hold was delivered, and nobody reads it."""
+    rows = np.flatnonzero(np.asarray(delivered.flags) & TRAILING_BYTES)
+    if not len(rows):
+        return []
+    observed = pa.repeat(pa.scalar("bytes behind the end of the geometry"), len(rows))
+    remedy = "write these geometries anew: what stands behind the end is read by nobody"
+    return [_fault("geometry", contract.geometry_name, "cut_value", "a geometry that ends where its bytes end", rows, observed, remedy)]
 
 
 def ordinates(

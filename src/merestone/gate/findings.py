@@ -32,6 +32,7 @@ _BY_FEATURE = frozenset(
         "ordinate",
         "collapse",
         "z_dropped",
+        "cut_value",
         "no_transform",
         "extent",
         "antimeridian",
