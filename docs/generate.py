@@ -1,14 +1,17 @@
 """Write the reference pages that are made from the code, each in its place (`make docs`); a test holds what is committed to it.
 
-Not here: what the pages say. The words stand in the code: help texts in `merestone.cli`, the error tree, the definitions of contract and
-lineage. Only the names of the JSON objects are listed here; a test runs the commands and compares.
+Not here: what the pages say. The words stand in the code: help texts in `merestone.cli`, docstrings of the public library and of what it
+answers, the error tree, the definitions of contract and lineage.
 """
 
 # ruff: noqa: INP001 - a script beside the pages that it writes, no package
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,125 +19,29 @@ from typing import Any
 
 import click
 
+import merestone
 from merestone import errors
-from merestone.cli.edge import EXIT_INTERRUPTED
+from merestone.api import lineage
+from merestone.api.schemas import CLASSES
+from merestone.api.schemas import json_schema as answer_schema
+from merestone.cli.edge import EXIT_INTERRUPTED, EXIT_TERMINATED
 from merestone.cli.examples import EXAMPLES
 from merestone.cli.family import Family
 from merestone.cli.main import root
 from merestone.contract.reference import reference
 from merestone.contract.schema import json_schema
 from merestone.lineage.event.schema import SCHEMA
+from merestone.results import form
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+from examples_of_names import EXAMPLES_OF_TYPES  # noqa: E402 - beside this script
+
 MADE = "<!-- Made from the code by `make docs`; a test compares. Do not edit. -->"
 FIELDS_BEGIN, FIELDS_END = "<!-- fields: compiled from lineage_schema.yaml -->\n", "<!-- end of fields -->"
 
-JSON_NAMES = {
-    "init": ("status", "contract", "publication", "notes", "next"),
-    "publish": (
-        "status",
-        "refused_by",
-        "version",
-        "features",
-        "delivered",
-        "delta",
-        "unchanged",
-        "rejected",
-        "held",
-        "files_written",
-        "files_carried",
-        "bytes_written",
-        "rows_written",
-        "partitions_touched",
-        "partitions",
-        "run_id",
-        "confirm",
-        "findings",
-    ),
-    "check": ("status", "findings", "axes"),
-    "diagnose": ("status", "fault", "remedy", "rows", "steps"),
-    "diff": ("status", "before", "after", "delta", "unchanged", "findings", "not_compared", "notes", "html", "out"),
-    "read": ("type", "name", "version", "features"),
-    "files": ("name", "version", "url", "files"),
-    "changes": ("name", "from", "to", "delta", "unchanged", "findings", "html", "out"),
-    "apply": ("status", "name", "from", "to", "onto", "delta", "features", "set_digest", "expected", "version", "findings"),
-    "log": ("url", "versions"),
-    "status": (
-        "name",
-        "url",
-        "version",
-        "time_utc",
-        "features",
-        "contract_version",
-        "fresh_utc",
-        "since",
-        "versions",
-        "live_bytes",
-        "old_bytes",
-        "loose_bytes",
-        "suppressed_share",
-    ),
-    "rollback": ("status", "name", "version", "to", "reason", "features", "delta", "run_id", "withdrawn"),
-    "verify": ("url", "status", "versions", "objects", "bytes", "rows", "damages", "orphans"),
-    "contract lint": ("status", "contract_version", "errors", "warnings", "confirm", "messages"),
-    "contract schema": ("$schema", "title", "description", "type", "additionalProperties", "properties", "required"),
-    "contract show": ("contract", "sha256"),
-    "contract infer": ("status", "contract", "text", "key", "notes"),
-    "lineage summary": (
-        "name",
-        "version",
-        "run_id",
-        "attempts",
-        "run_date",
-        "sealed_utc",
-        "schema_version",
-        "plan",
-        "tool",
-        "root",
-        "total_events",
-        "passed",
-        "rejected",
-        "warned",
-        "features",
-        "features_passed",
-        "features_rejected",
-        "features_warned",
-        "stages",
-        "reasons",
-        "sealed_events",
-        "deduplication",
-        "expired",
-    ),
-    "lineage why": ("feature_id", "name", "version", "present", "partition", "since", "versions", "runs"),
-    "lineage iso19115": ("status", "identifier", "version", "encoding", "steps", "sources", "out", "xml"),
-    "lineage scorecard": ("name", "status", "thresholds", "runs", "html", "junit"),
-    "lineage history": ("name", "feature_id", "events", "deduplication", "out"),
-    "lineage rejects": ("name", "count", "events", "out"),
-    "lineage runs": ("name", "runs"),
-    "lineage query": ("name", "count", "events", "out"),
-    "lineage check-complete": ("status", "name", "runs", "features", "gaps"),
-    "lineage ingest": ("status", "lines", "events", "quarantined", "runs", "known", "quarantine", "samples"),
-    "lineage retain": ("status", "window", "basis", "first_kept", "prefixes", "bytes", "leftover", "confirm", "tombstone", "holds"),
-    "lineage openlineage": ("run_id", "version", "events", "out"),
-    "lineage prov": ("run_id", "version", "document", "out"),
-    "lineage prove": (
-        "format",
-        "dataset",
-        "version",
-        "feature_id",
-        "run_id",
-        "attempt",
-        "root",
-        "run_manifest",
-        "run_manifest_sha256",
-        "proofs",
-        "out",
-    ),
-    "lineage evidence": ("name", "version", "run_id", "root", "manifest_sha256", "evidence_sha256", "files", "out"),
-    "lineage validate-schema": ("status", "faults"),
-    "lineage check-partitions": ("status", "problems"),
-}
-"""Command to the names in its object, in order; what an option adds is left out (`keys`, `duckdb`, `vrt`; `crs`, `columns`, `out`)."""
+SHARED = frozenset({"as_json", "quiet", "verbose"})
+"""Options that every command has; the head of the page explains them."""
 
 EXIT_CODES = {
     errors.EXIT_DONE: "Done, or unchanged.",
@@ -149,12 +56,19 @@ def pages() -> dict[Path, str]:
     _, _, after = rest.partition(FIELDS_END)
     return {
         DOCS / "reference" / "cli.md": cli_page(),
+        DOCS / "reference" / "api.md": api_page(),
+        **{DOCS / "reference" / schema_file(name): _json(answer_schema(name)) for name in (*CLASSES, "contract schema", "error")},
         DOCS / "reference" / "errors.md": errors_page(),
         DOCS / "reference" / "contract.md": reference(),
         DOCS / "reference" / "contract.schema.json": _json(json_schema()),
         lineage: before + FIELDS_BEGIN + SCHEMA.to_markdown() + FIELDS_END + after,
         DOCS / "spec" / "lineage.schema.json": _json(SCHEMA.to_json_schema()),
     }
+
+
+def schema_file(command: str) -> str:
+    """Where the schema of a command's object stands, below docs/reference."""
+    return f"schemas/{command.replace(' ', '-')}.schema.json"
 
 
 def _json(value: dict[str, Any]) -> str:
@@ -194,18 +108,26 @@ def cli_page() -> str:
     out = ["# Command line: reference", "", MADE, "", *_paragraphs(root.help), ""]
     out += [
         "`--json`, which every command has, prints exactly one object on standard output, whatever happens; all else goes to standard",
-        'error. A command that could not run prints `{"status": "error", "error": {"kind", "message", "field", "hint"}}`',
-        "([errors](errors.md)).",
+        "error. Each section names the JSON Schema of its object. A command that could not run prints",
+        '`{"status": "error", "error": {"kind", "message", "field", "hint"}}` ([errors](errors.md)). The same values are what the functions of',
+        "[the library](api.md) answer.",
         "",
-        "`merestone --debug COMMAND ...` keeps the traceback of an unexpected fault in a file. `merestone --version` prints the version.",
+        "`-q` prints nothing but answers and faults, so a run that went well is silent. `-v` prints each stage with its time. At a terminal a",
+        "line on standard error shows the stage, its rows, their rate and the time left.",
+        "",
+        "Every option has an environment variable, `MERESTONE_<COMMAND>_<OPTION>`: `MERESTONE_PUBLISH_SOURCE` for `merestone publish --source`,",
+        "`MERESTONE_LINEAGE_RETAIN_WINDOW` for `merestone lineage retain --window`. The option goes before the variable; a flag is switched on by 1.",
+        "",
+        "`merestone --debug COMMAND ...` keeps the traceback of an unexpected fault in a file. `merestone --version` prints the version and",
+        "the kernel in use.",
     ]
     for name, command in commands():
         out += ["", f"## merestone {name}", "", "```", _usage(name, command), "```", "", *_paragraphs(command.help)]
         out += ["", f"Example: `{EXAMPLES[name]}`"]
-        rows = [_row(each) for each in command.params if isinstance(each, click.Option) and not each.hidden and each.name != "as_json"]
+        rows = [_row(each) for each in command.params if isinstance(each, click.Option) and not each.hidden and each.name not in SHARED]
         if rows:
             out += ["", "| option | |", "|---|---|", *rows]
-        out += ["", f"With `--json`: {', '.join(f'`{each}`' for each in JSON_NAMES[name])}."]
+        out += ["", f"With `--json`: {', '.join(f'`{each}`' for each in names_of(name))} ([schema]({schema_file(name)}))."]
     out += [
         "",
         "## Later versions",
@@ -213,6 +135,13 @@ def cli_page() -> str:
         'These names are taken; they answer "not in this version" with exit code 2: ' + ", ".join(f"`{each}`" for each in later()) + ".",
     ]
     return "\n".join(out) + "\n"
+
+
+def names_of(command: str) -> list[str]:
+    """The names in the object of a command, in their order; those of the usual answer where there are several."""
+    if command == "contract schema":
+        return list(json_schema())
+    return [form.name_of(each) for each in form.fields(CLASSES[command][0])]
 
 
 def _paragraphs(text: str | None) -> list[str]:
@@ -224,7 +153,7 @@ def _usage(name: str, command: click.Command) -> str:
     for each in command.params:
         if isinstance(each, click.Argument):
             parts.append(str(each.metavar))
-        elif isinstance(each, click.Option) and not each.hidden:
+        elif isinstance(each, click.Option) and not each.hidden and each.name not in {"quiet", "verbose"}:
             spelt = f"{each.opts[0]}{_value(each)}"
             parts.append(spelt if each.required else f"[{spelt}]")
     return " ".join(["merestone", name, *parts])
@@ -261,7 +190,7 @@ def errors_page() -> str:
         "`MerestoneError` with `kind`, `exit_code`, `retry`, `message`, `field` and `hint`. With `--json` the names kind, message, field",
         "and hint stand in `error`. Kinds and exit codes are an interface: they are only ever added.",
         "",
-        "A refused delivery is no error but a result: exit code 1, with findings.",
+        "A refused delivery is not an error but a result: exit code 1, with findings.",
         "",
         "| exit code | kind | in Python | retry helps | meaning |",
         "|---|---|---|---|---|",
@@ -270,6 +199,7 @@ def errors_page() -> str:
     for each in kinds():
         out.append(f"| {each.exit_code} | `{each.kind}` | `{each.__name__}` | {'yes' if each.retry else ''} | {_sentence(each)} |")
     out.append(f"| {EXIT_INTERRUPTED} | `interrupted` | `KeyboardInterrupt` | | Ctrl-C; the message says which version is current. |")
+    out.append(f"| {EXIT_TERMINATED} | `interrupted` | | | SIGTERM; the message says which version is current. |")
     return "\n".join(out) + "\n"
 
 
@@ -277,10 +207,138 @@ def _sentence(kind: type[errors.MerestoneError]) -> str:
     return " ".join((kind.__doc__ or "").split())
 
 
+# --- the library -----------------------------------------------------------------------------------------------------------------------
+
+LINEAGE = tuple(
+    name for name, each in vars(lineage).items() if inspect.isfunction(each) and each.__module__ == lineage.__name__ and name[0] != "_"
+)
+"""The functions about lineage, in the order of their module."""
+_SECTIONS = ("Args", "Returns", "Raises", "Example", "Attributes")
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Every public name with what it stands for, functions first."""
+    found = [(f"merestone.{name}", getattr(merestone, name)) for name in merestone.__all__ if name != "__version__"]
+    found += [(f"merestone.api.lineage.{name}", getattr(lineage, name)) for name in LINEAGE]
+    yield from sorted(
+        found, key=lambda each: (inspect.isclass(each[1]), not callable(each[1]), each[0].startswith("merestone.api."), each[0])
+    )
+
+
+def example_of(name: str, value: Any) -> str:
+    """The example of a public name, as doctest has it: its own, or that of `EXAMPLES_OF_TYPES`."""
+    short = name.rpartition(".")[2]
+    return EXAMPLES_OF_TYPES.get(short) or parts(inspect.getdoc(value) or "").get("Example", "")
+
+
+def parts(text: str) -> dict[str, str]:
+    """A docstring by section; the words before the first section are under ""."""
+    found, name = {"": ""}, ""
+    for line in text.splitlines():
+        head = line.removesuffix(":")
+        if line.endswith(":") and head in _SECTIONS:
+            name = head
+            found[name] = ""
+        else:
+            found[name] += line + "\n"
+    return {each: inspect.cleandoc(words) for each, words in found.items()}
+
+
+def api_page() -> str:
+    """docs/reference/api.md."""
+    out = [
+        "# Python: reference",
+        "",
+        MADE,
+        "",
+        "`import merestone` offers these names; they load on first use. What a function answers is what the command of the same name prints with",
+        "`--json`. Refusals are answers, with `refused` true; a question that could not be answered is a `MerestoneError`",
+        "([errors](errors.md)). Paths may be text or `os.PathLike`; a dataset is a folder, a URL, a publication file, or what `merestone.open`",
+        "gives. [How to use it](../how-to/use-in-python.md) shows a whole task.",
+        "",
+        "Every example runs as a test, in a folder that holds `parcels.yaml`, `parcels.contract.yaml`, the deliveries `sunday.geojson` and",
+        "`monday.geojson`, and the dataset at the state that the example needs.",
+    ]
+    for name, value in public():
+        out += ["", f"## {name}", ""]
+        out += _of_class(value) if inspect.isclass(value) else _of_function(name, value) if callable(value) else [_constant(value)]
+        example = example_of(name, value)
+        if example:
+            out += ["", "```pycon", *example.splitlines(), "```"]
+    return "\n".join(out) + "\n"
+
+
+def _constant(value: Any) -> str:
+    return f"A value of type `{type(value).__module__.split('.')[0]}.{type(value).__qualname__}`: the columns of lineage events."
+
+
+def _of_function(name: str, value: Any) -> list[str]:
+    found = parts(inspect.getdoc(value) or "")
+    out = ["```python", f"{name}{_signature(value)}", "```", "", *found[""].splitlines()]
+    for section in ("Args", "Returns", "Raises"):
+        if found.get(section):
+            out += (
+                ["", f"{section}:", "", *_listed(found[section])]
+                if section != "Returns"
+                else ["", "Returns: " + " ".join(found[section].split())]
+            )
+    return out
+
+
+def _of_class(value: Any) -> list[str]:
+    found = parts(value.__doc__ or "")
+    out = inspect.cleandoc(found[""]).splitlines()
+    if issubclass(value, errors.MerestoneError):
+        return [*out, "", f"Kind `{value.kind}`, exit code {value.exit_code}."]
+    if dataclasses.is_dataclass(value) and "Attributes" in found:
+        hints = {each.name: each for each in dataclasses.fields(value)}
+        described = form.described(value)
+        out += ["", "| attribute | type | in JSON | |", "|---|---|---|---|"]
+        for each, field in hints.items():
+            json_name = f"`{form.name_of(field)}`" if field in form.fields(value) else ""
+            out.append(f"| `{each}` | `{_kind(field.type)}` | {json_name} | {described.get(each, '')} |")
+    methods = [
+        (each, member)
+        for each, member in vars(value).items()
+        if each[0] != "_" and (inspect.isfunction(member) or isinstance(member, property)) and inspect.getdoc(member)
+    ]
+    if methods:
+        out += ["", "| member | |", "|---|---|"]
+    for each, member in methods:
+        spelt = each if isinstance(member, property) else f"{each}{_signature(member)}"
+        words = " ".join(parts(inspect.getdoc(member) or "")[""].split())
+        out.append(f"| `{spelt}` | {words} |".replace("| None", "\\| None") if "| None" in spelt else f"| `{spelt}` | {words} |")
+    return out
+
+
+def _kind(text: Any) -> str:
+    return str(text).replace(" | ", " or ")
+
+
+def _signature(value: Any) -> str:
+    """The signature as the code writes it, without the types that a reader would have to look up."""
+    text = str(inspect.signature(value)).replace("self, ", "").replace("(self)", "()")
+    text = re.sub(r"<function nobody at 0x[0-9a-f]+>", "nobody", text)
+    return text.replace("'", "")
+
+
+def _listed(text: str) -> list[str]:
+    """`name: words` entries as a list."""
+    out: list[str] = []
+    for line in text.splitlines():
+        entry = re.match(r"(?P<name>[\w, ]+): (?P<words>.*)", line)
+        if entry and not line.startswith(" "):
+            out.append(f"- `{entry['name']}`: {entry['words']}")
+        elif out:
+            out[-1] += " " + line.strip()
+    return out
+
+
 def main() -> None:
     """Write what differs, and say so."""
     for path, text in pages().items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
             sys.stdout.write(f"{path.relative_to(DOCS.parent)}\n")
 

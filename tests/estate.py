@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyproj import CRS
 from shapely import from_wkb
 
+from merestone.cli import next_steps
 from merestone.dataset.known import CHANGE_CLASSES
 from merestone.dataset.pages import live_entries
 from merestone.dataset.version import Dataset
@@ -46,12 +47,12 @@ class Night:
     @property
     def said(self):
         """The text that a person sees."""
-        return text.publish(self.result)
+        return "\n".join([text.publish(self.result), *next_steps.publish(self.result, "product.yaml", "merestone publish product.yaml")])
 
     @property
     def doc(self):
         """The object that `--json` prints, after a round trip."""
-        return json.loads(jsonout.dumps(jsonout.publish(self.result)))
+        return json.loads(jsonout.dumps(self.result))
 
     @property
     def heard(self):
@@ -106,9 +107,9 @@ class Estate:
         if not isinstance(source, dict):
             publication = with_source(publication, str(source))
         before = self.version
-        result = publish(publication, PublishSettings(run_id=run_id, confirm=confirm, dry_run=dry_run, shown="product.yaml"))
+        result = publish(publication, PublishSettings(run_id=run_id, confirm=confirm, dry_run=dry_run))
         if self.agrees and result.refused_by == "guard" and confirm is None:
-            result = publish(publication, PublishSettings(run_id=run_id, confirm=result.confirm, dry_run=dry_run, shown="product.yaml"))
+            result = publish(publication, PublishSettings(run_id=run_id, confirm=result.confirm, dry_run=dry_run))
         log = self.log() if self.version != before else {}
         return Night(result, {key: line["class"] for key, line in log.items()}, log)
 

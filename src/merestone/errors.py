@@ -3,7 +3,7 @@
 Not here: refusal. A delivery that breaks its contract, or a change that trips a guard, is a result (`results.finding.Finding`).
 
     MerestoneError
-    ├── UsageError           usage        2   the call, the YAML or an option is wrong
+    ├── UsageError           usage        2   the call or a document is wrong
     ├── SourceError          source       3   the delivery cannot be read
     ├── StoreError           store        4   the destination cannot be reached or written (retry)
     ├── ConflictError        conflict     5   another publisher won (retry)
@@ -13,13 +13,26 @@ Not here: refusal. A delivery that breaks its contract, or a change that trips a
     └── InternalError        internal    70   a fault of Merestone itself
 
 Kinds and exit codes are an interface: they are only ever added (`tests/test_errors.py` holds the list).
+
+A hint names a parameter or a function of the library between « and »: "leave out «run_id»", "see «log(DATASET)»". Who calls the library
+reads `run_id` and `merestone.log(DATASET)`; a door that has its own words for them, such as the command line, puts those in.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+import re
+from collections.abc import Callable
+from typing import ClassVar, Final
 
 from merestone.masking import masked
+
+MARK: Final = re.compile("«([^«»]*)»")
+"""What a hint names of the library."""
+
+
+def in_python(name: str) -> str:
+    """A name between marks as one who calls the library writes it."""
+    return f"merestone.{name}" if "(" in name else name
 
 
 class MerestoneError(Exception):
@@ -27,8 +40,8 @@ class MerestoneError(Exception):
 
     Args:
         message: what happened, to which thing, in one sentence.
-        field: the file, key, option or column that it is about, where there is one.
-        hint: the next step for the person who reads it.
+        field: the parameter, file, key or column that it is about, where there is one.
+        hint: the next step for the person who reads it; names of the library stand between marks.
 
     All three are masked here, once: an error stands on screens, in records and in reports of builds.
     """
@@ -41,14 +54,23 @@ class MerestoneError(Exception):
         self.message = masked(message)
         super().__init__(self.message)
         self.field = None if field is None else masked(field)
-        self.hint = None if hint is None else masked(hint)
+        self.marked_hint = None if hint is None else masked(hint)
+
+    @property
+    def hint(self) -> str | None:
+        """The next step, in the words of the library."""
+        return self.hint_in(in_python)
+
+    def hint_in(self, words: Callable[[str], str]) -> str | None:
+        """The next step, each name between marks put into the words of a door."""
+        return None if self.marked_hint is None else MARK.sub(lambda found: words(found[1]), self.marked_hint)
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """Survive the way back from a worker process."""
-        return _rebuild, (type(self), self.message, self.field, self.hint)
+        return _rebuild, (type(self), self.message, self.field, self.marked_hint)
 
     def to_json(self) -> dict[str, str | None]:
-        """The `error` object of every command's `--json` output."""
+        """The error as an object: kind, message, field and hint."""
         return {"kind": self.kind, "message": self.message, "field": self.field, "hint": self.hint}
 
 
@@ -57,7 +79,7 @@ def _rebuild(cls: type[MerestoneError], message: str, field: str | None, hint: s
 
 
 class UsageError(MerestoneError):
-    """The call, the YAML or an option is wrong."""
+    """The call or a document is wrong."""
 
     kind = "usage"
     exit_code = 2

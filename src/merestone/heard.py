@@ -1,7 +1,7 @@
 """What libraries say as Python warnings, heard by one thread at a time.
 
-Python keeps the filters of warnings per process, so that two threads that each set and restore them leave them wrong. Whoever calls a library
-that warns does it in here. Not here: what becomes of a warning.
+Python keeps the filters of warnings per process: two threads that each set and restore them leave them wrong. Whoever calls a library that
+warns does it in here. Not here: what becomes of a warning.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Not here: which text is a path or a URL (`storage.place`), control characters on a terminal (`render.text`).
 
 A secret comes in as a part of an address: before the @ of a URL, in its query, or as a value of a connection string. Every error and every
-place passes through `masked` once, where it is made, so that no later reader of the message has to know of secrets.
+place passes through `masked` once, where it is made: no later reader of the message has to know of secrets.
 """
 
 from __future__ import annotations

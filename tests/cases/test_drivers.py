@@ -16,7 +16,7 @@ import shapely
 
 from estate import save
 from merestone.compare.sides import open_side
-from merestone.draft import init
+from merestone.drafts import init
 from merestone.errors import SourceError
 from merestone.source.open import open_source
 from merestone.source.port import SourceSpec, UnreadableValueError

@@ -18,7 +18,7 @@ from pyproj import CRS
 
 from estate import geoparquet
 from merestone.compare.sides import open_side
-from merestone.draft import init
+from merestone.drafts import init
 from merestone.errors import UsageError
 
 CASES = Path(__file__).parent

@@ -103,7 +103,7 @@ def test_what_cannot_be_read_is_an_error_in_the_reports_too(plots, merestone, tm
 
 def test_an_extension_that_is_no_layer_is_refused_before_anything_is_read(plots, merestone, tmp_path):
     ended = merestone("check", tmp_path / "none.gpkg", "--contract", plots.contract, "--errors", tmp_path / "e.csv", "--json")
-    assert (ended.code, ended.doc["error"]["field"]) == (2, "--errors")
+    assert (ended.code, ended.doc["error"]["field"]) == (2, "errors")
 
 
 def test_a_delivery_that_cannot_be_judged_row_by_row_has_its_findings_in_the_layer(plots, merestone, tmp_path):
@@ -186,7 +186,7 @@ def test_data_that_hold_no_time_are_not_taken_for_fresh(sighted, merestone):
 @pytest.mark.parametrize("now", ["yesterday", "2026-03-02T06:00:00", "2026-03-02"])
 def test_a_time_without_a_zone_is_refused(sighted, merestone, now):
     ended = merestone("check", sighted(SEEN), "--now", now, "--json")
-    assert (ended.code, ended.doc["error"]["field"]) == (2, "--now")
+    assert (ended.code, ended.doc["error"]["field"]) == (2, "now")
 
 
 def test_a_check_keeps_rows_only_where_they_are_looked_at_again(plots, merestone, tmp_path, monkeypatch):

@@ -94,10 +94,10 @@ def test_a_terminal_gets_a_preview(published):
     ("arguments", "code", "field"),
     [
         (["--bbox", "1,2,3"], 2, "bbox"),
-        (["--bbox", "a,b,c,d"], 2, "--bbox"),
+        (["--bbox", "a,b,c,d"], 2, "bbox"),
         (["--bbox", "3,3,1,1"], 2, "bbox"),
         (["--columns", "nix"], 2, "nix"),
-        (["--out", "out.xyz"], 2, "--out"),
+        (["--out", "out.xyz"], 2, "out"),
         (["--out", "nowhere/out.parquet"], 4, "nowhere/out.parquet"),
         (["--out", "nowhere/out.gpkg"], 4, "nowhere/out.gpkg"),
         (["--out", "nowhere/out.geojson"], 4, "nowhere/out.geojson"),
@@ -196,7 +196,7 @@ def test_rollback_brings_the_old_rows_back_under_a_new_version_and_stops_the_sam
     before = published.rows(1)
     ended = merestone("rollback", published.file, "--to", "1", "--reason", "wrong export", "--json")
     assert (ended.code, ended.doc["status"], ended.doc["version"], ended.doc["to"]) == (0, "rolled_back", 3, 1)
-    assert ended.doc["delta"] == {"added": 1, "changed": 2, "removed": 1, "moved": 0, "reversed": 0, "rekeyed": 0}
+    assert {name: count for name, count in ended.doc["delta"].items() if count} == {"added": 1, "changed": 2, "removed": 1}
     assert published.rows(3) == before
     assert published.records()[-1]["status"] == "rolled_back"
     assert published.records()[-1]["rollback"]["reason"] == "wrong export"
@@ -209,11 +209,11 @@ def test_rollback_brings_the_old_rows_back_under_a_new_version_and_stops_the_sam
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
-        (["--to", "2", "--reason", "x"], "--to"),
+        (["--to", "2", "--reason", "x"], "to"),
         (["--to", "9", "--reason", "x"], "9"),
-        (["--to", "1", "--reason", "  "], "--reason"),
-        (["--to", "0", "--reason", "x"], "--to"),
-        (["--to", "one", "--reason", "x"], "--to"),
+        (["--to", "1", "--reason", "  "], "reason"),
+        (["--to", "0", "--reason", "x"], "to"),
+        (["--to", "one", "--reason", "x"], "to"),
     ],
 )
 def test_a_rollback_that_cannot_be_leaves_nothing_behind(arguments, field, published, merestone):

@@ -10,6 +10,7 @@ from shapely import Point
 
 from cli.products import rows
 from estate import geoparquet, save
+from merestone.results.result import CLASSES, LABELS
 
 CHANGE = {"p3": {"owner": "b"}, "p5": {"geometry": Point(5.1, 52.5)}, "p7": None, "p99": {"rank": 99}}
 
@@ -22,7 +23,7 @@ def pair(tmp_path):
 def test_words_and_json_say_the_same(pair, merestone):
     doc = merestone("diff", *pair, "--json").doc
     assert doc["status"] == "compared"
-    assert list(doc["delta"]) == ["added", "changed", "removed", "moved", "reversed", "rekeyed", "suppressed", "reprocessed"]
+    assert list(doc["delta"]) == [*CLASSES, *LABELS]
     assert {name: count for name, count in doc["delta"].items() if count} == {"added": 1, "changed": 2, "removed": 1}
     assert doc["unchanged"] == 37
     assert "keys" not in doc
@@ -81,7 +82,7 @@ def test_what_cannot_be_compared_ends_with_1_and_says_why(pair, merestone, tmp_p
 
 def test_a_format_that_cannot_be_written_is_told_before_anything_is_read(merestone):
     ended = merestone("diff", "nothing.gpkg", "nothing.gpkg", "--out", "d.gpkg", "--json")
-    assert (ended.code, ended.doc["error"]["field"]) == (2, "--out")
+    assert (ended.code, ended.doc["error"]["field"]) == (2, "out")
 
 
 def test_versions_are_compared_by_address(published, merestone):

@@ -20,20 +20,20 @@ def raises(fault):
 
 
 def end(capsys, command, *, as_json=False, debug=False):
-    code = edge.end(command, as_json=as_json, debug=debug)
+    code = edge.end(command, edge.Call(as_json=as_json, debug=debug))
     return code, *capsys.readouterr()
 
 
 @pytest.mark.parametrize("kind", [each for each in MerestoneError.__subclasses__() if each is not InternalError])
 def test_an_error_is_told_with_its_next_step_and_code(kind, capsys):
-    code, out, err = end(capsys, raises(kind("the thing broke", field="thing", hint="mend it")))
-    assert (code, out, err) == (kind.exit_code, "", "merestone: the thing broke\n  next: mend it\n")
+    code, out, err = end(capsys, raises(kind("the thing broke", field="thing", hint="do this")))
+    assert (code, out, err) == (kind.exit_code, "", "merestone: the thing broke\n  next: do this\n")
 
 
 @pytest.mark.parametrize("kind", [each for each in MerestoneError.__subclasses__() if each is not InternalError])
 def test_with_json_an_error_is_one_object_on_standard_output(kind, capsys):
-    code, out, err = end(capsys, raises(kind("the thing broke", field="thing", hint="mend it")), as_json=True)
-    error = {"kind": kind.kind, "message": "the thing broke", "field": "thing", "hint": "mend it"}
+    code, out, err = end(capsys, raises(kind("the thing broke", field="thing", hint="do this")), as_json=True)
+    error = {"kind": kind.kind, "message": "the thing broke", "field": "thing", "hint": "do this"}
     assert json.loads(out) == {"status": "error", "error": error}
     assert out.count("\n") == 1
     assert code == kind.exit_code
@@ -83,15 +83,16 @@ def test_an_interrupt_ends_as_shells_expect_and_says_that_nothing_was_published(
     ],
 )
 def test_an_interrupted_commit_says_which_version_is_current(versions, said, capsys):
-    before, after = versions
+    seen = iter(versions)
 
     def current():
-        if isinstance(after, Exception):
-            raise after
-        return after
+        now = next(seen)
+        if isinstance(now, Exception):
+            raise now
+        return now
 
     def command():
-        with edge.tells_current(before, current):
+        with edge.names_current(current):
             raise KeyboardInterrupt
 
     assert end(capsys, command) == (130, "", f"merestone: {said}\n")
@@ -99,7 +100,7 @@ def test_an_interrupted_commit_says_which_version_is_current(versions, said, cap
 
 def test_a_command_that_commits_and_fails_tells_the_failure_itself(capsys):
     def command():
-        with edge.tells_current(1, lambda: 1):
+        with edge.names_current(lambda: 1):
             raise StoreError("disk full")
 
     assert end(capsys, command)[0] == 4
@@ -108,7 +109,7 @@ def test_a_command_that_commits_and_fails_tells_the_failure_itself(capsys):
 def test_wrong_usage_names_option_and_help(merestone):
     ended = merestone("rollback", "somewhere", "--to", "1", "--json")
     assert ended.code == 2
-    error = {"kind": "usage", "message": "Missing option '--reason'", "field": "--reason", "hint": "merestone rollback --help"}
+    error = {"kind": "usage", "message": "Missing option '--reason'", "field": "reason", "hint": "merestone rollback --help"}
     assert ended.doc["error"] == error
     assert merestone("read", "--json").doc["error"]["hint"] == "merestone read --help"
     assert merestone("nonsense", "--json").doc["error"]["kind"] == "usage"

@@ -14,7 +14,7 @@ from merestone.cli.family import Family
 from merestone.cli.main import COMMANDS, LATER, root
 from merestone.geometry import kernel
 
-# spec/publication.md: the fixed names of this version.
+# docs/reference/cli.md: the fixed names of this version.
 FIXED = {
     "init": {"--layer", "--crs", "--key", "--previous", "--owner", "--out"},
     "publish": {"--source", "--confirm", "--run-id", "--dry-run", "--json"},

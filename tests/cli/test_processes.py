@@ -16,7 +16,7 @@ from cli.products import rows
 from estate import save
 from merestone.dataset.record import read_records
 from merestone.line import environment
-from merestone.publish.records import intents
+from merestone.writer.records import intents
 
 COMMAND = [sys.executable, "-m", "merestone.cli.main", "publish"]
 STEPS = [

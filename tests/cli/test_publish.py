@@ -64,7 +64,7 @@ def test_the_command_that_a_dry_run_suggests_does_what_was_planned(product, mere
 def test_a_run_id_is_taken_and_one_that_cannot_be_a_name_is_wrong_usage(product, merestone):
     assert merestone("publish", product.file, "--run-id", "night-1", "--json").doc["run_id"] == "night-1"
     ended = merestone("publish", product.file, "--run-id", "../1", "--json")
-    assert (ended.code, ended.doc["error"]["field"]) == (2, "--run-id")
+    assert (ended.code, ended.doc["error"]["field"]) == (2, "run_id")
 
 
 def test_a_guard_stops_and_its_token_confirms(product, merestone, tmp_path):

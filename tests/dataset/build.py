@@ -24,9 +24,9 @@ from merestone.dataset.known import CHANGES_SCHEMA, Sum, halves
 from merestone.dataset.manifest import FileSet, IndexRef, Manifest
 from merestone.dataset.pages import Entry, live_entries
 from merestone.dataset.record import RunRecord
-from merestone.publish.commit import begin
-from merestone.publish.files import layout_of, write_partition, write_table
-from merestone.publish.pages import write_page
+from merestone.writer.commit import begin
+from merestone.writer.files import layout_of, write_partition, write_table
+from merestone.writer.pages import write_page
 
 FIELDS = (
     Field("pid", FieldType("string"), nullable=False),

@@ -16,11 +16,11 @@ from merestone.dataset.partition import TREE_SCHEMA
 from merestone.dataset.record import RunRecord
 from merestone.errors import CorruptError
 from merestone.gate.findings import FINDINGS_SCHEMA
-from merestone.publish.commit import begin
-from merestone.publish.files import REJECTS_SCHEMA
-from merestone.publish.records import Intent, write_up_abandoned
-from merestone.publish.rollback import rollback
 from merestone.storage.local import LocalStore
+from merestone.writer.commit import begin
+from merestone.writer.files import REJECTS_SCHEMA
+from merestone.writer.records import Intent, write_up_abandoned
+from merestone.writer.rollback import rollback
 
 SPEC = Path(__file__).parents[2] / "docs" / "spec"
 NOW = "2026-03-09T00:00:00Z"

@@ -15,8 +15,8 @@ from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Sum, find, hal
 from merestone.dataset.manifest import IndexRef, ObjectRef
 from merestone.dataset.partition import Partitions
 from merestone.errors import CorruptError
-from merestone.publish.files import write_pieces, write_table
 from merestone.storage.local import LocalStore
+from merestone.writer.files import write_pieces, write_table
 
 keys = st.integers(0, 25).map(lambda n: b"s" + str(n).encode())
 state = st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from(["cell=0", "cell=1", "", "cell=none"]))

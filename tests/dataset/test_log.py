@@ -10,8 +10,8 @@ from merestone.dataset.log import log, status
 from merestone.dataset.record import RunRecord, read_records
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError
-from merestone.publish.records import write_record
 from merestone.storage.local import LocalStore
+from merestone.writer.records import write_record
 
 FIRST = {f"p{n}": row("a", n, (n, n), f"district=D{n % 2}") for n in range(8)}
 SECOND = {**FIRST, "p0": row("b", 0, (5, 5), "district=D0")}

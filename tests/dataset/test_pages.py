@@ -14,11 +14,11 @@ from merestone.dataset.manifest import DataFile, FileSet, line_of, sha256
 from merestone.dataset.pages import Entry, live_entries, live_files
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, UsageError
-from merestone.publish.commit import begin
-from merestone.publish.history import RECENT, next_history
-from merestone.publish.pages import MOST_PAGES, write_page
-from merestone.publish.rollback import rollback
 from merestone.storage.local import LocalStore
+from merestone.writer.commit import begin
+from merestone.writer.history import RECENT, next_history
+from merestone.writer.pages import MOST_PAGES, write_page
+from merestone.writer.rollback import rollback
 from stores import MemoryStore
 
 NAMES = [f"d={n}" for n in range(9)]

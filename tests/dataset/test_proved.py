@@ -10,8 +10,8 @@ from merestone.dataset.current import current
 from merestone.dataset.feed import changes
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError
-from merestone.publish.commit import begin
-from merestone.publish.rollback import rollback
+from merestone.writer.commit import begin
+from merestone.writer.rollback import rollback
 from stores import MemoryStore
 
 OLD = {f"p{n}": row(f"name {n % 7}", n, (n, n % 11), f"district=D{n % 2}") for n in range(60)}

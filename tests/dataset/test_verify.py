@@ -13,8 +13,8 @@ from merestone.dataset.pages import Entry, page_table
 from merestone.dataset.verify import verify
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
-from merestone.publish.files import write_table
 from merestone.storage.local import LocalStore
+from merestone.writer.files import write_table
 
 STATES = [{f"p{n}": row("a", n, (n, n), f"district=D{n % 3}") for n in range(9)}]
 STATES.append({**STATES[0], "p0": row("b", 0, (5, 5), "district=D0")})

@@ -26,6 +26,7 @@ PAGES = sorted(
         ROOT / "CONTRIBUTING.md",
         ROOT / "CHANGELOG.md",
         ROOT / "examples" / "cambridge" / "README.md",
+        ROOT / "examples" / "parcels" / "README.md",
         *DOCS.rglob("*.md"),
     }
 )

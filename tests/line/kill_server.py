@@ -23,9 +23,9 @@ from merestone.dataset.record import read_records
 from merestone.dataset.version import Dataset
 from merestone.line.publish import PublishSettings, publish
 from merestone.publication.reader import read_publication, with_source
-from merestone.publish.records import intents
 from merestone.storage import local
 from merestone.storage.open import open_store
+from merestone.writer.records import intents
 
 CALLS = ("write", "fsync", "link", "replace", "unlink", "mkdir")
 

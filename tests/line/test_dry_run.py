@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from shapely import Point
 
 from estate import Estate, geoparquet
-from merestone.render import jsonout, text
+from merestone.render import text
+from merestone.results.form import to_json as result_json
 
 FIELDS = [
     {"name": "pid", "type": "string", "nullable": False},
@@ -17,7 +18,7 @@ FIELDS = [
     {"name": "rank", "type": "integer"},
 ]
 # What a dry run cannot know: it has no attempt, writes no version, and takes no time of writing.
-UNKNOWN = {"status", "version", "run_id", "bytes_written", "confirm"}
+UNKNOWN = {"expires", "status", "version", "run_id", "bytes_written", "confirm"}
 
 rows = st.fixed_dictionaries({
     "owner": st.sampled_from(["a", "b", "b ", None]), "rank": st.sampled_from([1, 2, None]),
@@ -39,7 +40,7 @@ def save(path, night):
 
 
 def told(result):
-    return {name: value for name, value in jsonout.publish(result).items() if name not in UNKNOWN}
+    return {name: value for name, value in result_json(result).items() if name not in UNKNOWN}
 
 
 def wrote(made, done):

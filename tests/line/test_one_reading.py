@@ -11,7 +11,7 @@ from shapely import Point
 from estate import geoparquet
 from merestone.compare.diff import compared
 from merestone.compare.terms import ComparisonSettings
-from merestone.draft.init import init
+from merestone.drafts.init import init
 from merestone.line.check import check
 from merestone.line.settings import CheckSettings
 from merestone.publication.reader import read_publication

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from merestone.draft.text import Note, PublicationFacts, draft_publication
+from merestone.drafts.text import Note, PublicationFacts, draft_publication
 from merestone.errors import UsageError
 from merestone.publication.publication import (
     CrsRule,

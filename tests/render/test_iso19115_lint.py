@@ -81,9 +81,9 @@ def strange_list(text):
 
 
 BROKEN = {
-    naive: "is no time in UTC",
-    local: "is no time in UTC",
-    odd: "is no time in UTC",
+    naive: "is not a time in UTC",
+    local: "is not a time in UTC",
+    odd: "is not a time in UTC",
     dangling: "links to #nowhere",
     twice: "stands 2 times",
     invented: "MD_ScopeCode has no value 'banana'",
@@ -91,11 +91,11 @@ BROKEN = {
     speechless: "has no description",
     timeless: "has no time",
     zeros: "all zeros",
-    infinite: "is no place on Earth",
+    infinite: "is not a place on Earth",
     empty: "statement is empty",
     two_statements: "exactly one",
     no_lineage: "has no LI_Lineage",
-    strange_list: "is no code list that this check knows",
+    strange_list: "is not a code list that this check knows",
 }
 LET_THROUGH = {"gmd": (naive, dangling, invented), "mdb": (odd, naive, dangling, invented)}
 
@@ -121,7 +121,7 @@ def test_the_schemas_would_let_it_through(schemas, encoding, breaks):
 def test_a_date_that_is_none_is_named():
     text = render(RECORD, "gmd")
     assert lint(read_record(text.replace("<gco:Date>2026-03-03", "<gco:Date>2026-13-03", 1).encode(), "test")) == [
-        "Date '2026-13-03' is no date"
+        "Date '2026-13-03' is not a date"
     ]
     for sound in ("2026", "2026-03"):
         assert lint(read_record(text.replace("<gco:Date>2026-03-03", f"<gco:Date>{sound}", 1).encode(), "test")) == []

@@ -94,7 +94,7 @@ def test_what_is_left_out_is_said(monkeypatch):
     assert len(doc["features"]) == 10
     assert doc["features"][-1]["key"] == "r"
     assert doc["totals"]["changed"] == 300
-    assert doc["notes"] == ["Shown are 10 of 301 touched features; merestone changes lists all of them."]
+    assert doc["notes"] == ["Shown are 10 of 301 touched features; the file of changes holds all of them."]
 
 
 def test_outlines_are_simplified_only_beyond_the_budget_and_then_it_is_said(monkeypatch):

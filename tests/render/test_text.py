@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from merestone.errors import SourceError
+from merestone.cli import next_steps
 from merestone.render import text
 from merestone.results.finding import Finding, Sample
 from merestone.results.result import Changed, CheckResult, Counts, DiffResult, PublishResult, most_changed
@@ -18,8 +18,13 @@ KEY = Finding(
     "2 null keys (rows 2 and 5 of the file)",
     2,
     (Sample(None, 2), Sample(None, 5)),
-    remedy="have the producer fill the key",
+    remedy="fill the key",
 )
+
+
+def said_of(result, look=""):
+    """What a terminal shows of a publish."""
+    return "\n".join([text.publish(result), *next_steps.publish(result, "parcels.yaml", "merestone publish parcels.yaml", look)])
 
 
 def result(**more):
@@ -31,17 +36,15 @@ def result(**more):
         "delivered": 1000,
         "run_id": "r",
         "current": 1,
-        "file": "parcels.yaml",
         "seconds": 9.2,
     }
     return PublishResult(**(base | more))
 
 
 def test_a_publish_says_what_changed_what_was_ignored_and_what_was_written():
-    said = text.publish(
+    said = said_of(
         result(
-            delta=Counts(added=57, changed=412, removed=12),
-            refreshed=1_190_482,
+            delta=Counts(added=57, changed=412, removed=12, refreshed=1_190_482),
             changed=Changed(371, 38, 3, largest_move=2.41, most=("owner_class", 290)),
             files_written=6,
             files_carried=19,
@@ -60,14 +63,14 @@ def test_a_publish_says_what_changed_what_was_ignored_and_what_was_written():
 
 
 def test_a_first_publish_counts_features_and_says_how_to_read_them():
-    said = text.publish(result(version=1, current=None, features=1, delta=Counts(added=1), files_written=1, bytes_written=640))
+    said = said_of(result(version=1, current=None, features=1, delta=Counts(added=1), files_written=1, bytes_written=640))
     assert said.startswith("parcels v1 published: 1 feature  ")
     assert "1 written (640 B)" in said
     assert "merestone read parcels.yaml" in said
 
 
 def test_an_unchanged_delivery_names_the_version_that_stays():
-    said = text.publish(result(status="unchanged", version=1))
+    said = said_of(result(status="unchanged", version=1))
     assert said.startswith("parcels unchanged: 1,000 rows delivered, same content. v1 stays current.")
 
 
@@ -75,10 +78,10 @@ def test_an_undecided_precision_is_told_once_and_not_every_night():
     undecided = Finding("geometry", "geometry", "precision", "warning", "7 decimals", "undecided: 99 % of 12 ordinates have 2 decimals", 12)
     other = Finding("service", "day", "freshness", "warning", "1,440 minutes", "a guess", 1)
     for status in ("published", "planned", "unchanged"):
-        said = text.publish(result(status=status, findings=(undecided, other)))
+        said = said_of(result(status=status, findings=(undecided, other)))
         assert "undecided" not in said
         assert "service.freshness" in said
-    assert "geometry.precision" in text.publish(result(version=1, current=None, findings=(undecided,)))
+    assert "geometry.precision" in said_of(result(version=1, current=None, findings=(undecided,)))
     assert "geometry.precision" in text.check(CheckResult("a.gpkg", "a.contract.yaml", "pass", 6, (undecided,)))
 
 
@@ -102,12 +105,12 @@ def test_a_refusal_names_every_finding_with_its_next_step():
         per_row=True,
     )
     warning = Finding("geometry", "geometry", "z_dropped", "warning", "x and y", "Z in 3 rows", 3)
-    said = text.publish(result(status="refused", refused_by="contract", version=1, findings=(warning, KEY, other)))
+    said = said_of(result(status="refused", refused_by="contract", version=1, findings=(warning, KEY, other)))
     assert said.startswith("parcels REFUSED by its contract. v1 stays current; nothing published.")
     assert "pid: 2 null keys (rows 2 and 5 of the file)" in said
     assert "land_use: mixed_use (row b)" in said
     assert "b is at 10.01, 56" in said
-    assert "next: have the producer fill the key" in said
+    assert "next: fill the key" in said
     assert said.index("schema.key_null") < said.index("warning: ")
     assert "cannot be confirmed" in said
 
@@ -175,7 +178,7 @@ def test_an_empty_delivery_that_passes_is_told():
 
 
 def test_a_refused_first_delivery_claims_no_version():
-    assert text.publish(result(status="refused", refused_by="contract", version=None, current=None)).splitlines()[0] == (
+    assert said_of(result(status="refused", refused_by="contract", version=None, current=None)).splitlines()[0] == (
         "parcels REFUSED by its contract. Nothing published."
     )
 
@@ -191,7 +194,7 @@ def test_a_guard_prints_the_token_and_what_it_is_good_for():
         740,
         remedy="repeat with --confirm",
     )
-    said = text.publish(result(status="refused", refused_by="guard", version=2, current=2, findings=(guard,), confirm="7c1e-a90b"))
+    said = said_of(result(status="refused", refused_by="guard", version=2, current=2, findings=(guard,), confirm="7c1e-a90b"))
     assert said.startswith("parcels STOPPED by a guard. v2 stays current; nothing published.")
     assert "--confirm 7c1e-a90b (this delivery against v2 only)" in said
     assert "pid: 74 % changed. 99.9 %" in said
@@ -206,22 +209,21 @@ def test_a_stop_tells_what_would_change_how_to_look_and_what_to_do_where_it_is_n
         delta=Counts(added=3, removed=1_241),
         unchanged=1_240,
         confirm="7c1e-a90b",
-        command="merestone publish parcels.yaml",
     )
-    lines = text.publish(stopped, "merestone diff parcels.yaml a.gpkg").splitlines()
+    lines = said_of(stopped, "merestone diff parcels.yaml a.gpkg").splitlines()
     assert lines[3:] == [
         "  change     3 added, 1,241 removed; 1,240 unchanged",
+        "  if not meant: correct the delivery; v1 stays current until then",
         "  look       merestone diff parcels.yaml a.gpkg",
-        "  if not meant: have the producer correct the delivery; v1 stays until a sound one comes",
         "  if meant: repeat with --confirm 7c1e-a90b (this delivery against v1 only)",
         "  confirm    merestone publish parcels.yaml --confirm 7c1e-a90b",
     ]
     withdrawn = replace(stopped, findings=(replace(guard, rule="withdrawn"),), delta=Counts())
-    assert "merestone diff" not in text.publish(withdrawn, "merestone diff parcels.yaml a.gpkg")
+    assert "merestone diff" not in said_of(withdrawn, "merestone diff parcels.yaml a.gpkg")
 
 
 def test_a_dry_run_promises_nothing_was_written():
-    said = text.publish(
+    said = said_of(
         result(
             status="planned",
             version=1,
@@ -237,16 +239,17 @@ def test_a_dry_run_promises_nothing_was_written():
 
 
 def test_quarantined_and_held_rows_are_counted():
-    said = text.publish(result(rejected=3, held=2, delta=Counts(changed=1)))
+    said = said_of(result(rejected=3, held=2, delta=Counts(changed=1)))
     assert "  rejected   3 rows in quarantine, 2 of them stay as last accepted" in said
 
 
 def test_no_more_than_forty_findings_are_listed_and_the_rest_is_said():
     many = tuple(Finding("schema", f"c{n}", "extra", "error", "a field of the contract", f"c{n} not in the contract", 1) for n in range(50))
-    said = text.publish(result(status="refused", refused_by="contract", findings=many))
+    said = said_of(result(status="refused", refused_by="contract", findings=many))
     assert "c39 not in" in said
     assert "c40 not in" not in said
-    assert "and 10 findings more; --json lists all of them" in said
+    assert "and 10 findings more" in said
+    assert "--json lists every finding" in said
 
 
 def test_control_characters_of_a_delivery_never_reach_the_terminal():
@@ -260,7 +263,7 @@ def test_control_characters_of_a_delivery_never_reach_the_terminal():
 
 def test_a_diff_lists_classes_and_asked_for_keys():
     said = text.diff(
-        DiffResult("a.gpkg", "b.gpkg", Counts(added=1, removed=1, rekeyed=1), 7, {"added": ("x",), "changed": (), "removed": ("y",)})
+        DiffResult("a.gpkg", "b.gpkg", Counts(added=1, removed=1, rekeyed=1), 7, keys={"added": ("x",), "changed": (), "removed": ("y",)})
     )
     assert said.startswith("a.gpkg to b.gpkg: 1 added, 1 removed, 7 unchanged")
     assert "  added      x" in said
@@ -270,7 +273,3 @@ def test_a_diff_lists_classes_and_asked_for_keys():
 @pytest.mark.parametrize(("status", "word"), [("pass", "passes"), ("fail", "BREAKS"), ("error", "could not be checked")])
 def test_a_check_says_its_verdict(status, word):
     assert word in text.check(CheckResult("a.gpkg", "c.yaml", status, 10, (KEY,) if status == "fail" else ()))
-
-
-def test_an_error_names_the_thing_and_the_next_step():
-    assert text.error(SourceError("x.gpkg does not exist", hint="see the path")) == "merestone: x.gpkg does not exist\n  next: see the path"

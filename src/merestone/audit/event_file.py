@@ -25,7 +25,7 @@ def check_ending(path: str) -> None:
     """Refuse a file name that no events can be written to. Raises UsageError."""
     if Path(path).suffix.lower() not in ENDINGS:
         raise UsageError(
-            f"{path}: events are written as {', '.join(ENDINGS)}", field="--out", hint=f"end the name with one of {', '.join(ENDINGS)}"
+            f"{path}: events are written as {', '.join(ENDINGS)}", field="out", hint=f"end the name with one of {', '.join(ENDINGS)}"
         )
 
 

@@ -99,7 +99,7 @@ def proof_of(text: str, feature_id: str, run_id: str | None = None) -> dict[str,
     raise UsageError(
         f"{where} met a feature {feature_id!r}" if run_id is None else f"{where} has no event of feature {feature_id!r}",
         field=feature_id,
-        hint="`merestone lineage why DATASET FEATURE` lists the runs that met it",
+        hint="«lineage.why(DATASET, FEATURE)» lists the runs that met it",
     )
 
 

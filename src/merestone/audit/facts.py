@@ -52,7 +52,7 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
     )
     ended = datetime.fromisoformat(record.ended_utc) if record is not None and record.ended_utc else sealed
     if not told and made is None and record is None:
-        raise UsageError(f"run {run_id!r} holds no events", field="--run", hint="`merestone lineage runs DATASET` lists the runs")
+        raise UsageError(f"run {run_id!r} holds no events", field="run_id", hint="«lineage.runs(DATASET)» lists the runs")
     delivery = record.delivery if record is not None else {}
     return RunFacts(
         namespace=_uri(dataset.url),

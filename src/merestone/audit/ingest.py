@@ -152,7 +152,7 @@ def _store(text: str) -> Store:
 
 
 def _mapping(path: str) -> LogMapping:
-    if not Path(local_path(path, field="--mapping", what="a mapping")).is_file():
+    if not Path(local_path(path, field="mapping", what="a mapping")).is_file():
         raise UsageError(f"mapping {path} does not exist", field=path, hint="check the path")
     try:
         return read_mapping(read_document(path, what="mapping").tree)

@@ -50,9 +50,7 @@ def chosen_runs(dataset: Dataset, run_ids: Sequence[str]) -> list[list[RunManife
     known = {each[-1].run_id for each in found}
     for each in run_ids:
         if each not in known:
-            raise UsageError(
-                f"no sealed run {each!r} in {dataset.url}", field="--run", hint="`merestone lineage runs DATASET` lists the runs"
-            )
+            raise UsageError(f"no sealed run {each!r} in {dataset.url}", field="run_ids", hint="«lineage.runs(DATASET)» lists the runs")
     return found
 
 

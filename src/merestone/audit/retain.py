@@ -89,8 +89,8 @@ def retain(text: str, window: str | None, basis: str | None, confirm: str | None
     if confirm != token:
         raise UsageError(
             f"{confirm} is not the token of what would expire now",
-            field="--confirm",
-            hint="run without --confirm: it tells what would expire and gives the token",
+            field="confirm",
+            hint="leave out «confirm»: the dry run lists what would expire and gives the token",
         )
     name = None
     if going:
@@ -131,9 +131,9 @@ def _terms(text: str, window: str | None, basis: str | None) -> tuple[str, str]:
             window, basis = window or told.window, basis or told.basis
     if not window or not (basis or "").strip():
         raise UsageError(
-            "lineage expires only where a window and its legal basis are told",
-            field="--window" if not window else "--basis",
-            hint="--window P6Y --basis TEXT, or lineage.retention in the publication file",
+            "lineage expires only where a window and its legal basis are given",
+            field="window" if not window else "basis",
+            hint="give «window=P6Y» and «basis=TEXT», or lineage.retention in the publication file",
         )
     return window, str(basis)
 

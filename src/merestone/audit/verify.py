@@ -1,4 +1,4 @@
-"""`merestone verify`: every object that a version names, and every sealed run of the event store, down to each event's place in its tree.
+"""Proof of a whole dataset: every object that a version names, and every sealed run of the event store, down to each event's place in its tree.
 
 Not here: the data files and the index (`publish.verify`), the runs (`lineage.proof`); this joins the two.
 """

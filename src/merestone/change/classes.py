@@ -92,7 +92,7 @@ class Comparison:
 
     suppressed, attributes, geometry, reversed: bool (n,); move: float64 (n,), the largest distance in units of the contract's CRS (NaN
     where the geometry is the same or one side has none); fields: for each compared attribute a bool (n,) of "differs"; blanks: attributes
-    differ only in blanks at the end of text; kept: for each column a bool (n,) of "differs by noise, so that the published value stays".
+    differ only in blanks at the end of text; kept: for each column a bool (n,) of "differs by noise only: the published value stays".
     """
 
     suppressed: Mask

@@ -17,7 +17,7 @@ from merestone.results.finding import Finding
 from merestone.words import percent
 
 Box = tuple[float, float, float, float]  # x, y minimum, then maximum
-_MEANT = "if this is meant, repeat the command with --confirm and the token"
+_MEANT = "if this is meant, confirm it with the token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def common_factor(now: npt.NDArray[np.float64], then: npt.NDArray[np.float64]) -
     return None if factor is None else (factor, float((np.abs(ratio / factor - 1) < 0.01).mean()))
 
 
-# --- the guards of spec/change.md section 5; each None where its limit is None or holds ---------------------------------------------------
+# --- the guards (docs/spec/gate.md#guards); each None where its limit is None or holds ---------------------------------------------------
 
 
 FEW_SHARE = 0.5
@@ -279,7 +279,7 @@ def withdrawn(delivery: str, taken_back: Sequence[str], keys: str) -> Finding | 
         expected="a delivery other than the one that was rolled back",
         observed=f"exactly the delivery {delivery[:12]} that a roll-back withdrew",
         count=1,
-        remedy="deliver a corrected export; if it is meant, repeat the command with --confirm and the token",
+        remedy="deliver a corrected export; if it is meant, confirm it with the token",
     )
 
 
@@ -295,7 +295,7 @@ def emptied(delivered: int, features: int, keys: str) -> Finding | None:
         expected=f"a delivery for {features:,} published features",
         observed="an empty delivery",
         count=features,
-        remedy="see whether the export broke off; if it is meant, repeat the command with --confirm and the token",
+        remedy="see whether the export broke off; if it is meant, confirm it with the token",
     )
 
 
@@ -326,7 +326,7 @@ def confirms(
     """Whether a token confirms a stop by `guards`.
 
     `issued` is what the refused run noted of it, `oldest_utc` the time before which it has expired. One token is the word for a set of
-    guards: in its run they are met one after the other, so that a stop by some of them is covered; one by any other guard is not.
+    guards: in its run they are met one after the other: a stop by some of them is covered; one by any other guard is not.
     """
     when, named = str(issued.get("issued_utc", "")), issued.get("guards") or []
     fresh = oldest_utc <= when <= now_utc

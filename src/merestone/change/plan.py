@@ -1,6 +1,6 @@
 """The plan: which partitions a change rewrites, and how many rows go where, exact before anything is written.
 
-Not here: writing (`publish.files`).
+Not here: writing (`writer.files`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The way out: what a command answers, and every way in which it can end as a message and an exit code.
 
-Not here: what the commands do (`publish`, `dataset`, `contract`, `lineage`), the words of results (`report.text`, `words`).
+Not here: what the commands do, the words of answers (`render.text`, `words`), how hints are spelt (`wording`).
 
 With --json, standard output carries exactly one object, whatever happens; everything else goes to standard error.
 """
@@ -13,28 +13,55 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from merestone.cli.wording import in_command_line
 from merestone.errors import EXIT_DONE, InternalError, MerestoneError, UsageError
 from merestone.masking import masked
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 EXIT_INTERRUPTED = 130
 """What shells expect of a process that Ctrl-C ended; not a result of Merestone's own."""
+EXIT_TERMINATED = 143
+"""What shells expect of a process that SIGTERM ended."""
 
 
-class Stopped(Exception):  # noqa: N818 - it tells of an end that was asked for, not of an error
-    """Ctrl-C, with what can be said about it."""
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: the run ends as it does for Ctrl-C, and leaves nothing behind that the next run has to write up."""
 
 
-def answer(value: dict[str, Any], text: str, *, as_json: bool) -> None:
-    """Print the result of a command: one JSON object, or text for a person."""
+class Stopped(Exception):  # noqa: N818 - an end that somebody asked for is no error
+    """Ctrl-C or SIGTERM, with what can be said about it."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """How the command line was called: the command that was reached, and what of its way out does not hang on the command."""
+
+    command: click.Command | None = None
+    as_json: bool = False
+    debug: bool = False
+
+
+def answer(value: Any, text: str, *, as_json: bool, report: bool = False) -> None:
+    """Print the answer of a command: one JSON object, or text for a person.
+
+    Args:
+        value: the answer.
+        text: the same in words.
+        as_json: print the object.
+        report: the text only says that all went well, so `-q` leaves it out.
+    """
     if not as_json:
-        write(harmless(text) + "\n" if text else "")
+        write(harmless(text) + "\n" if text and not (report and quiet()) else "")
         return
     from merestone.render.jsonout import dumps  # noqa: PLC0415 - `merestone --help` has no need of it
 
@@ -42,8 +69,9 @@ def answer(value: dict[str, Any], text: str, *, as_json: bool) -> None:
 
 
 def note(text: str) -> None:
-    """Write something beside the result to standard error."""
-    click.echo(harmless(text), err=True)
+    """Say something beside the answer, on standard error; `-q` leaves it out."""
+    if not quiet():
+        click.echo(harmless(text), err=True)
 
 
 def harmless(text: str) -> str:
@@ -51,10 +79,19 @@ def harmless(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
-def as_typed(path: str) -> str:
-    """A path below the work folder as a person would type it; any other as it is."""
-    here = Path.cwd()
-    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+def quiet() -> bool:
+    """Whether -q was given."""
+    return _flag("quiet")
+
+
+def verbose() -> bool:
+    """Whether -v was given."""
+    return _flag("verbose")
+
+
+def _flag(name: str) -> bool:
+    context = click.get_current_context(silent=True)
+    return bool(context is not None and context.find_root().meta.get(name))
 
 
 def write(text: str) -> None:
@@ -71,13 +108,12 @@ def hush() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def end(command: Callable[[], Any], *, as_json: bool, debug: bool) -> int:
+def end(command: Callable[[], Any], call: Call) -> int:
     """Run a command to its end.
 
     Args:
         command: gives an exit code, or None for done.
-        as_json: whether an error is an object on standard output, too.
-        debug: whether an unexpected fault leaves a file with its traceback.
+        call: how the command line was called.
 
     Returns:
         The exit code.
@@ -86,65 +122,85 @@ def end(command: Callable[[], Any], *, as_json: bool, debug: bool) -> int:
         code = command()
     except MerestoneError as fault:
         if isinstance(fault, InternalError):
-            fault.hint = _traceback(debug)
-        return _failed(fault, as_json=as_json)
+            fault.marked_hint = _traceback(call.debug)
+        return _failed(fault, call)
     except click.ClickException as fault:
-        return _failed(_usage(fault), as_json=as_json)
-    except (click.Abort, KeyboardInterrupt):
-        return _interrupted("interrupted; nothing published", as_json=as_json)
+        return _failed(_usage(fault), call)
     except Stopped as fault:
-        return _interrupted(str(fault), as_json=as_json)
-    except Exception as fault:  # noqa: BLE001 - the edge: whatever else went wrong is a fault of ours, and told as one
-        unexpected = InternalError(f"unexpected fault: {type(fault).__name__}: {fault}".rstrip(": "), hint=_traceback(debug))
-        return _failed(unexpected, as_json=as_json)
+        return _interrupted(str(fault), fault.code, call)
+    except (click.Abort, KeyboardInterrupt) as fault:
+        return _interrupted(f"{_how(fault)}; nothing published", _code(fault), call)
+    except Exception as fault:  # noqa: BLE001 - the edge: whatever else went wrong is a fault of ours, and is shown as one
+        unexpected = InternalError(f"unexpected fault: {type(fault).__name__}: {fault}".rstrip(": "), hint=_traceback(call.debug))
+        return _failed(unexpected, call)
     return code if isinstance(code, int) else EXIT_DONE
 
 
 @contextmanager
-def tells_current(before: int | None, current: Callable[[], int | None]) -> Iterator[None]:
-    """Make Ctrl-C say the truth about a command that commits: whether a version became current before it was stopped.
+def names_current(current: Callable[[], int | None]) -> Iterator[None]:
+    """Make an interrupted command that commits say which version readers see now.
 
     Args:
-        before: the number of the version that readers see when the command begins, None where there is none.
-        current: gives that of the version that they see now.
+        current: gives the number of the version that readers see, None where there is none.
     """
+    before: int | None = None
+    with suppress(MerestoneError):  # the command meets the same fault, and raises it
+        before = current()
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as fault:
         try:
             now = current()
         except MerestoneError:
-            raise Stopped("interrupted; run `merestone status` to see which version is current") from None
+            raise Stopped(f"{_how(fault)}; run `merestone status` to see which version is current", _code(fault)) from None
         if now == before:
-            raise Stopped(f"interrupted; {f'v{now} stays current; ' if now is not None else ''}nothing published") from None
-        raise Stopped(f"interrupted, but v{now} became current before that") from None
+            stays = f"v{now} stays current; " if now is not None else ""
+            raise Stopped(f"{_how(fault)}; {stays}nothing published", _code(fault)) from None
+        raise Stopped(f"{_how(fault)}, but v{now} became current before that", _code(fault)) from None
 
 
-def _failed(fault: MerestoneError, *, as_json: bool) -> int:
-    from merestone.render import jsonout, text  # noqa: PLC0415 - as above
+def _how(fault: BaseException) -> str:
+    return "terminated" if isinstance(fault, Terminated) else "interrupted"
 
-    note(text.error(fault))
-    if as_json:
-        write(jsonout.dumps(jsonout.error(fault)) + "\n")
+
+def _code(fault: BaseException) -> int:
+    return EXIT_TERMINATED if isinstance(fault, Terminated) else EXIT_INTERRUPTED
+
+
+def _failed(fault: MerestoneError, call: Call) -> int:
+    from merestone.words import visible  # noqa: PLC0415 - as above
+
+    hint = fault.hint_in(in_command_line(call.command))
+    # A message may have several lines of its own; what a terminal would obey in it is escaped.
+    said = [f"merestone: {fault.message}"] + ([f"  next: {hint}"] if hint else [])
+    click.echo("\n".join(visible(line) for each in said for line in each.split("\n")), err=True)
+    if call.as_json:
+        _error({**fault.to_json(), "hint": hint})
     return fault.exit_code
 
 
-def _interrupted(message: str, *, as_json: bool) -> int:
-    note(f"merestone: {message}")
-    if as_json:
-        answer({"status": "error", "error": {"kind": "interrupted", "message": message, "field": None, "hint": None}}, "", as_json=True)
-    return EXIT_INTERRUPTED
+def _interrupted(message: str, code: int, call: Call) -> int:
+    click.echo(f"merestone: {message}", err=True)
+    if call.as_json:
+        _error({"kind": "interrupted", "message": message, "field": None, "hint": None})
+    return code
+
+
+def _error(error: dict[str, str | None]) -> None:
+    from merestone.render.jsonout import dumps  # noqa: PLC0415 - as above
+
+    write(dumps({"status": "error", "error": error}) + "\n")
 
 
 def _usage(fault: click.ClickException) -> UsageError:
     context = fault.ctx if isinstance(fault, click.UsageError) else None
     parameter = getattr(fault, "param", None)
-    field = getattr(fault, "option_name", None) or (parameter.opts[0] if isinstance(parameter, click.Parameter) else None)
+    field = parameter.name if isinstance(parameter, click.Parameter) else getattr(fault, "option_name", None)
     return UsageError(fault.format_message().rstrip("."), field=field, hint=f"{context.command_path if context else 'merestone'} --help")
 
 
 def _traceback(debug: bool) -> str:
-    """Keep the traceback where it was asked for, and say what to do next."""
+    """Keep the traceback where somebody asked for it, and say what to do next."""
     if not debug:
         return "repeat with `merestone --debug ...`, and report the traceback file that it names"
     with tempfile.NamedTemporaryFile("w", prefix="merestone-traceback-", suffix=".txt", delete=False, encoding="utf-8") as file:

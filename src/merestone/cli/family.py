@@ -6,7 +6,8 @@ Not here: the commands.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NoReturn
@@ -51,13 +52,17 @@ class Family(click.Group):
         if cmd_name in self.lazy:
             place = self.lazy[cmd_name]
             found = getattr(import_module(place.module), place.attribute)
-        example = EXAMPLES.get(" ".join([*ctx.command_path.split()[1:], cmd_name]))
+        path = " ".join([*ctx.command_path.split()[1:], cmd_name])
+        example = EXAMPLES.get(path)
         if found is not None and example is not None:
             found.epilog = f"\b\nExample:\n  {example}"  # \b: a line that is typed is not broken
+        for each in found.params if found is not None else ():
+            if isinstance(each, click.Option) and not each.hidden:
+                each.envvar = environment_variable(path, each.opts[0])
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """As usual; a misspelt name is told with the nearest one, loaded or not."""
+        """As usual; the message for a misspelt name proposes the nearest one, loaded or not."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             close = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
@@ -82,6 +87,39 @@ class Family(click.Group):
             return self.lazy[name].words
         command = self.get_command(ctx, name)
         return command.get_short_help_str(200) if command else ""
+
+
+def environment_variable(path: str, option: str) -> str:
+    """The environment variable that stands for an option: `publish`, `--run-id` is MERESTONE_PUBLISH_RUN_ID."""
+    return "_".join(["MERESTONE", *path.split(), option.lstrip("-")]).replace("-", "_").upper()
+
+
+def environment_flag(path: str, option: str) -> bool:
+    """Whether the environment switches a flag of a command on. For what has to be known before the command line is parsed."""
+    text = os.environ.get(environment_variable(path, option), "")
+    try:
+        return bool(click.BOOL.convert(text, None, None)) if text else False
+    except click.BadParameter:
+        return False  # parsing will complain about it
+
+
+def reached(top: Family, arguments: Sequence[str]) -> tuple[str, click.Command | None]:
+    """The full name of the command that a command line calls, and the command; ("", None) where it calls none.
+
+    Options of groups are flags, so the first words without a dash are the names.
+    """
+    group, context, names = top, click.Context(top, info_name="merestone"), list[str]()
+    for word in arguments:
+        if word.startswith("-"):
+            continue
+        command = group.get_command(context, word)
+        if command is None:
+            return "", None
+        names.append(word)
+        if not isinstance(command, Family):
+            return " ".join(names), command
+        group, context = command, click.Context(command, info_name=word, parent=context)
+    return "", None
 
 
 def refuse(what: str, instead: str) -> NoReturn:

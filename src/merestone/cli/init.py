@@ -1,16 +1,15 @@
 """The command `init`.
 
-Not here: what the drafts say (`run.init`).
+Not here: what the drafts say (`api.drafting`).
 """
 
 from __future__ import annotations
 
 import click
 
-from merestone.cli import edge, options
-from merestone.draft.init import init as draft
+from merestone.api import drafting
+from merestone.cli import edge, options, words
 from merestone.errors import EXIT_DONE
-from merestone.words import visible
 
 
 @click.command()
@@ -24,15 +23,6 @@ def init(
 
     Guesses are marked `# confirm` in the drafts; `merestone contract lint` counts them. Both publish at once.
     """
-    drafts = draft(source, layer=layer, crs=crs, key=key, previous=previous, owner=owner, out=out)
-    value = {
-        "status": "done",
-        "contract": str(drafts.contract),
-        "publication": str(drafts.publication),
-        "notes": list(drafts.notes),
-        "next": drafts.next,
-    }
-    drafted = [f"drafted {edge.as_typed(str(drafts.contract))}", f"        {edge.as_typed(str(drafts.publication))}"]
-    text = "\n".join([*drafted, *(f"  {visible(each)}" for each in drafts.notes), f"  next: {drafts.next}"])
-    edge.answer(value, text, as_json=as_json)
+    made = drafting.draft(source, layer=layer, crs=crs, key=key, previous=previous, owner=owner, out=out)
+    edge.answer(made, words.drafted(made, compared=previous is not None), as_json=as_json)
     return EXIT_DONE

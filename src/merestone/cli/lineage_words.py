@@ -6,38 +6,53 @@ Not here: `summary` and `why` (`words`), machine output (the commands themselves
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from merestone.lineage.store.run_manifest import RunManifest
+from merestone.api.answers import (
+    CompleteResult,
+    EventsResult,
+    EvidenceResult,
+    HistoryResult,
+    HoldResult,
+    IngestResult,
+    Iso19115Result,
+    ProveResult,
+    RetainResult,
+    RunsResult,
+)
+from merestone.results.form import to_json
 from merestone.words import count, plural, size, visible
 
 
-def iso_written(value: dict[str, Any]) -> str:
+def iso_written(result: Iso19115Result) -> str:
     """An ISO record that was written."""
+    value = to_json(result)
     what = f"version {value['version']}" if value["version"] is not None else "the run"
     return f"{value['out']}: ISO record of {what} ({value['encoding']}), {plural(value['steps'], 'step')}, {plural(value['sources'], 'source')}"
 
 
-def problems(name: str, found: Sequence[str], sound: str) -> str:
-    """A check of something: its problems, one a line, or that it is sound."""
+def problems(name: str, found: Sequence[str], good: str, noun: str = "problem") -> str:
+    """A check of something: its problems, one a line, or that it has none."""
     if not found:
-        return f"{name} {sound}"
-    return "\n".join([f"{name} has {plural(len(found), 'problem')}:", *(f"  {visible(each)}" for each in found)])
+        return f"{name} {good}"
+    return "\n".join([f"{name} has {plural(len(found), noun)}:", *(f"  {visible(each)}" for each in found)])
 
 
-def proved(value: dict[str, Any], out: str, script: str) -> str:
+def proved(result: ProveResult) -> str:
     """A proof that was written."""
+    value, out = to_json(result), str(result.out)
     return "\n".join(
         [
             f"{out}: {plural(len(value['proofs']), 'event')} of {visible(value['feature_id'])} in run {value['run_id']}, root {value['root']}",
-            f"  next       {shlex.join(['python', script, out, value['root']])}",
+            f"  next       {shlex.join(['python', result.verifier, out, result.root])}",
         ]
     )
 
 
-def evidence(value: dict[str, Any]) -> str:
+def evidence(result: EvidenceResult) -> str:
     """An evidence file that was written."""
+    value = to_json(result)
     return "\n".join(
         [
             f"{value['out']}: evidence for {value['name']} v{value['version']}, {plural(value['files'], 'file')}",
@@ -47,24 +62,25 @@ def evidence(value: dict[str, Any]) -> str:
     )
 
 
-def history(value: dict[str, Any], versions: Mapping[str, int], sealed: Sequence[RunManifest]) -> str:
+def history(result: HistoryResult) -> str:
     """The events of one feature, by run."""
-    name = {each.run_id: each for each in sealed}
+    value = to_json(result)
     lines = [f"{visible(value['feature_id'])} in {value['name']}: {plural(len(value['events']), 'event')}"]
     last = None
     for event in value["events"]:
         if event["run_id"] != last:
             last = event["run_id"]
-            made = versions.get(name[last].path)
-            lines.append(f"  {name[last].run_date}  run {visible(last)}" + (f", which made v{made}" if made is not None else ""))
+            day, made = result.runs[last]
+            lines.append(f"  {day}  run {visible(last)}" + (f", which made v{made}" if made is not None else ""))
         lines.append("    " + _event(event))
     if conflicts := value["deduplication"]["conflicts"]:
         lines.append(f"  CONFLICT   {plural(conflicts, 'event')} contradict another of their own attempt")
     return "\n".join(lines)
 
 
-def events(value: dict[str, Any]) -> str:
+def events(result: EventsResult) -> str:
     """Events that were asked for."""
+    value = to_json(result)
     lines = [f"{value['name']}: {plural(value['count'], 'event')}" + (f", written to {value['out']}" if value["out"] else "")]
     lines += [f"  {visible(each['feature_id'])}  run {visible(each['run_id'])}  {_event(each)}" for each in value["events"]]
     if value["count"] > len(value["events"]):
@@ -72,8 +88,9 @@ def events(value: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def runs(value: dict[str, Any]) -> str:
+def runs(result: RunsResult) -> str:
     """The sealed runs of a dataset."""
+    value = to_json(result)
     lines = [f"{value['name']}: {plural(len(value['runs']), 'sealed run')}"]
     for each in value["runs"]:
         made = f"v{each['version']}" if each["version"] is not None else "-"
@@ -86,8 +103,9 @@ def runs(value: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def complete(value: dict[str, Any]) -> str:
+def complete(result: CompleteResult) -> str:
     """The gate over completeness."""
+    value = to_json(result)
     looked = f"{plural(len(value['runs']), 'run')}" + (f", {plural(value['features'], 'feature')}" if value["features"] else "")
     lines = [f"{value['name']}: lineage is {'complete' if value['status'] == 'pass' else 'NOT complete'} ({looked})"]
     for gap in value["gaps"]:
@@ -110,8 +128,9 @@ def _event(event: dict[str, Any]) -> str:
     return visible(" ".join(parts))
 
 
-def ingested(value: dict[str, Any], file: str) -> str:
+def ingested(result: IngestResult, file: str) -> str:
     """What became of the lines of a file."""
+    value = to_json(result)
     lines = [
         f"{file}: {plural(value['lines'], 'line')} in, {plural(value['events'], 'event')} and {count(value['quarantined'])} in quarantine"
     ]
@@ -126,8 +145,9 @@ def ingested(value: dict[str, Any], file: str) -> str:
     return "\n".join(lines)
 
 
-def retained(value: dict[str, Any], typed: str) -> str:
+def retained(result: RetainResult, typed: str) -> str:
     """What expired, or would."""
+    value = to_json(result)
     going = [each for each in value["prefixes"] if not each["held_by"]]
     terms = f"{value['window']} ({visible(value['basis'])})"
     if value["status"] == "nothing":
@@ -172,8 +192,9 @@ def retained(value: dict[str, Any], typed: str) -> str:
     return "\n".join(lines)
 
 
-def held(hold: dict[str, Any]) -> str:
+def held(result: HoldResult) -> str:
     """A hold that was placed or released."""
+    hold = result.hold
     what = f"{hold['kind']} {visible(hold['value'])}".strip()
     if hold["released"]:
         return f"hold {hold['id']} on {what} is released: {visible(hold['released']['reason'])}"

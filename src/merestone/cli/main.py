@@ -5,34 +5,35 @@ Not here: the commands themselves, one module a family; how they end (`edge`).
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from merestone import __version__
 from merestone.cli import edge
-from merestone.cli.family import Family, Lazy
+from merestone.cli.family import Family, Lazy, environment_flag, reached
 from merestone.errors import EXIT_DONE
 
 COMMANDS = {
     "init": Lazy("merestone.cli.init", "init", "Draft a contract and a publication file from a delivery."),
-    "publish": Lazy("merestone.cli.publish", "publish", "Publish a delivery: only what changed is written anew."),
-    "check": Lazy("merestone.cli.publish", "check", "Check a delivery against its contract; publish nothing."),
-    "diagnose": Lazy("merestone.cli.diagnose", "diagnose", "Find the first fault of a delivery, surface by surface, and its remedy."),
-    "diff": Lazy("merestone.cli.diff", "diff", "Compare two files or dataset versions; publish nothing."),
+    "publish": Lazy("merestone.cli.publish", "publish", "Publish a delivery; only what changed is written."),
+    "check": Lazy("merestone.cli.check", "check", "Check a delivery against its contract; publish nothing."),
+    "diagnose": Lazy("merestone.cli.check", "diagnose", "Find the first fault of a delivery, surface by surface, and its remedy."),
+    "diff": Lazy("merestone.cli.compare", "diff", "Compare two files or dataset versions; publish nothing."),
     "read": Lazy("merestone.cli.dataset", "read", "Read features of a version, or write them to a file."),
-    "files": Lazy("merestone.cli.dataset", "files", "List the live files of a version, or a view of them for DuckDB or GDAL."),
-    "changes": Lazy("merestone.cli.changes", "changes", "Show what changed between two versions."),
-    "apply": Lazy("merestone.cli.apply", "apply", "Replay changes onto a copy, and prove that it arrived."),
+    "files": Lazy("merestone.cli.dataset", "files", "List the live files of a version, or make a view of them for DuckDB or GDAL."),
+    "changes": Lazy("merestone.cli.compare", "changes", "Show what changed between two versions."),
+    "apply": Lazy("merestone.cli.compare", "apply", "Replay changes onto a copy, and prove that it arrived."),
     "log": Lazy("merestone.cli.dataset", "log", "List the versions of a dataset."),
-    "status": Lazy("merestone.cli.dataset", "status", "Show how a dataset stands: freshness, refused runs, storage."),
+    "status": Lazy("merestone.cli.dataset", "status", "Show how a dataset stands: freshness against its promise, refused runs, storage."),
     "rollback": Lazy("merestone.cli.dataset", "rollback", "Go back to an older version, as a new version with a reason."),
     "verify": Lazy("merestone.cli.dataset", "verify", "Prove every file of a dataset against its manifests."),
-    "contract": Lazy("merestone.cli.contract", "contract", "Check and show contracts."),
-    "lineage": Lazy("merestone.cli.lineage", "lineage", "Ask what happened to a run's features, and why."),
+    "contract": Lazy("merestone.cli.contract", "contract", "Check, draft and show contracts."),
+    "lineage": Lazy("merestone.cli.lineage", "lineage", "Ask what happened to the features of a run, and why."),
 }
 
 LATER = {
@@ -60,19 +61,19 @@ class Root(Family):
         """Run a command line; ends the process with the exit code, or returns it where `standalone_mode` is off."""
         arguments = list(sys.argv[1:] if args is None else args)
         flags = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        path, command = reached(self, flags)
         code = edge.end(
             lambda: click.Group.main(
                 self, arguments, prog_name, complete_var, standalone_mode=False, windows_expand_args=windows_expand_args, **extra
             ),
-            as_json="--json" in flags,
-            debug="--debug" in flags,
+            edge.Call(command, as_json="--json" in flags or environment_flag(path, "--json"), debug="--debug" in flags),
         )
         if standalone_mode:
             sys.exit(code)
         return code
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As usual; a reader of standard output that has seen enough and went away is no fault (click would end with 1, a refusal)."""
+        """As usual. A reader of standard output may go away when it has seen enough (click would end with 1, a refusal)."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -80,16 +81,18 @@ class Root(Family):
             return EXIT_DONE
 
 
-def _version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
-    if asked and not context.resilient_parsing:
-        from merestone.geometry import kernel  # noqa: PLC0415 - NumPy and Arrow are loaded for those who ask, not for every help page
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    """Print the version and the kernel in use."""
+    if not value or ctx.resilient_parsing:
+        return
+    from merestone.api.about import about  # noqa: PLC0415 - only this answer needs the kernel
 
-        click.echo(f"merestone {__version__} ({kernel.path()})")
-        context.exit()
+    click.echo(f"merestone {__version__} ({about()})")
+    ctx.exit()
 
 
 @click.command(cls=Root, name="merestone", lazy=COMMANDS, later=LATER, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version and exit.")
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version and exit.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Keep the traceback of an unexpected fault in a file.")
 def root() -> None:
     """Publish spatial datasets under a contract, at the cost of what changed.
@@ -104,16 +107,23 @@ def root() -> None:
 def main() -> None:
     """The entry point of the installed command."""
     if not sys.warnoptions:
-        # Warnings of libraries are for developers; what a user has to know stands in the results.
+        # Warnings of libraries are for developers; what a user has to know stands in the answers.
         warnings.simplefilter("ignore")
         # The category is named as text: its module is not loaded for every help page.
-        warnings.filterwarnings("always", message="there is no compiled kernel")
+        warnings.filterwarnings("always", message="the compiled kernel is missing")
         warnings.formatwarning = lambda message, *_: f"merestone: {message}\n"
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # Pipes carry UTF-8 on every system; what a terminal cannot show is escaped, never an error.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
+    signal.signal(signal.SIGTERM, _terminated)
     root(prog_name="merestone")
+
+
+def _terminated(*_: Any) -> NoReturn:
+    """End as for Ctrl-C: the run writes its record and removes its intent on the way out."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not break off the record
+    raise edge.Terminated
 
 
 if __name__ == "__main__":

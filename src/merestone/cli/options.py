@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, so that they are spelt and explained once.
+"""Options and arguments that several commands share: spelt and explained once.
 
 Not here: what is done with them.
 """
@@ -12,16 +12,24 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from merestone.cli.family import refuse
-from merestone.dataset.manifest import Box
-from merestone.dataset.version import check_box
-from merestone.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def as_json(command: Command) -> Command:
-    """--json."""
-    return click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON object on standard output.")(command)
+    """--json, and how much is said beside the answer: -v and -q."""
+    for each in (
+        click.option("-q", "--quiet", is_flag=True, expose_value=False, callback=_kept, help="Print nothing but answers and faults."),
+        click.option("-v", "--verbose", is_flag=True, expose_value=False, callback=_kept, help="Print each stage with its time."),
+        click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON object on standard output."),
+    ):
+        command = each(command)
+    return command
+
+
+def _kept(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Keep a flag where `edge` looks for it."""
+    ctx.find_root().meta[str(parameter.name)] = value
 
 
 def dataset(command: Command) -> Command:
@@ -49,7 +57,9 @@ def drafted(command: Command) -> Command:
                 "--key", metavar="COLUMN[,COLUMN]", callback=listed, help="The key; by default the best candidate is found in the data."
             ),
             click.option(
-                "--previous", metavar="OLD", help="An older delivery: shows which columns are volatile, and whether keys come back."
+                "--previous",
+                metavar="OLD",
+                help="An older delivery: it shows which columns change in every export and whether keys come back.",
             ),
             click.option("--owner", metavar="MAIL", help="Who answers for the product."),
         )
@@ -63,18 +73,27 @@ def names(text: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.strip() for each in text.split(",") if each.strip())) if text is not None else ()
 
 
-def box(text: str | None) -> Box | None:
-    """The box in "xmin,ymin,xmax,ymax". Raises UsageError where it is none."""
+def box(_: click.Context, __: click.Parameter, text: str | None) -> tuple[float, float, float, float] | None:
+    """The box in "xmin,ymin,xmax,ymax"; the library says whether four numbers are one.
+
+    Raises:
+        BadParameter: the text is not four numbers.
+    """
     if text is None:
         return None
     try:
-        return check_box([float(each) for each in text.split(",")])
+        xmin, ymin, xmax, ymax = (float(each) for each in text.split(","))
     except ValueError:
-        raise UsageError(f"--bbox {text} is no box", field="--bbox", hint="give xmin,ymin,xmax,ymax in the CRS of the dataset") from None
+        raise click.BadParameter(f"{text} is not a box; give xmin,ymin,xmax,ymax in the CRS of the dataset") from None
+    return xmin, ymin, xmax, ymax
 
 
-def instant(name: str, text: str | None) -> datetime | None:
-    """The time in "2026-03-01T06:00:00Z". Raises UsageError where it is none, or says no zone."""
+def instant(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
+    """The time in "2026-03-01T06:00:00Z".
+
+    Raises:
+        BadParameter: the text is not a time, or has no zone.
+    """
     if text is None:
         return None
     try:
@@ -82,7 +101,7 @@ def instant(name: str, text: str | None) -> datetime | None:
     except ValueError:
         time = None
     if time is None or time.tzinfo is None:
-        raise UsageError(f"{name} {text} is no time with a zone", field=name, hint="give it as 2026-03-01T06:00:00Z")
+        raise click.BadParameter(f"{text} is not a time with a zone; give it as 2026-03-01T06:00:00Z")
     return time
 
 

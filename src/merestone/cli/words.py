@@ -1,15 +1,32 @@
-"""What the commands about datasets, contracts and lineage say to a person. Each takes the object that --json prints.
+"""What the commands about datasets, contracts and lineage say to a person.
 
-Not here: the endings of publish, check and changes (`report.text`), printing (`edge`).
+Not here: the endings of publish, check, diff and apply (`render.text`), printing (`edge`).
 """
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import shapely
 
-from merestone.dataset.feed import Changes
+from merestone.api.answers import (
+    ChangesResult,
+    ContractResult,
+    DraftResult,
+    LintResult,
+    LogResult,
+    ReadResult,
+    RollbackResult,
+    StatusResult,
+    SummaryResult,
+    VerifyResult,
+    WhyResult,
+)
+from merestone.cli import next_steps
+from merestone.render import text
+from merestone.results.form import to_json
+from merestone.results.result import DiffResult
 from merestone.words import count, distance, percent, plural, size, visible
 
 _CELL = 24  # characters of a cell in a table
@@ -27,15 +44,24 @@ def table(heads: list[str], rows: list[list[str]], right: frozenset[int] = froze
     )
 
 
-def written(about: dict[str, Any], features: int, out: str) -> str:
+def drafted(made: DraftResult, *, compared: bool) -> str:
+    """The end of `init`; `compared`: with an older delivery."""
+    file = next_steps.as_typed(str(made.publication))
+    lines = [f"drafted {next_steps.as_typed(str(made.contract))}", f"        {file}", *(f"  {visible(each)}" for each in made.notes)]
+    if not compared:
+        lines.append("  with --previous OLD, columns that change in every export and keys that do not come back are found")
+    return "\n".join([*lines, f"  next: {shlex.join(['merestone', 'publish', file])}"])
+
+
+def written(result: ReadResult) -> str:
     """The end of `read --out`."""
-    return f"{about['name']} v{about['version']}: {plural(features, 'feature')} written to {out} ({about['crs']})"
+    return f"{result.name} v{result.version}: {plural(result.features, 'feature')} written to {result.out} ({result.crs})"
 
 
-def preview(about: dict[str, Any], rows: list[dict[str, Any]], geometry: str, features: int | None, typed: str) -> str:
+def preview(dataset: str, crs: str, rows: list[dict[str, Any]], geometry: str, features: int | None, typed: str) -> str:
     """The first features as a table, as many columns as a line holds."""
     total = f"{plural(features, 'feature')}, " if features is not None else ""
-    head = f"{about['name']} v{about['version']}: {total}{about['crs']}"
+    head = f"{dataset}: {total}{crs}"
     if not rows:
         return f"{head}\n  no features" + ("" if features == 0 else " there")
     names = list(rows[0])
@@ -66,23 +92,21 @@ def _cell(value: Any, *, shape: bool = False) -> str:
     return text if len(text) <= _CELL else text[: _CELL - 3] + "..."
 
 
-def log(entries: list[dict[str, Any]]) -> str:
+def log(result: LogResult) -> str:
     """The versions, newest first."""
-    rows = []
-    for each in entries:
-        counts = each["counts"]
-        rows.append(
-            [
-                f"v{each['version']}",
-                _time(each["time_utc"]),
-                count(each["features"]),
-                *(count(counts.get(name, 0)) for name in _STEPS),
-                f"{each['files_written']} + {each['files_carried']}",
-                size(each["bytes_written"]),
-                each["contract_version"].split("-", 1)[0],
-                each["run_id"] + (f"  rolled back: {visible(each['reason'])}" if each["reason"] else ""),
-            ]
-        )
+    rows = [
+        [
+            f"v{each.version}",
+            _time(each.time_utc),
+            count(each.features),
+            *(count(each.counts.get(name, 0)) for name in _STEPS),
+            f"{each.files_written} + {each.files_carried}",
+            size(each.bytes_written),
+            each.contract_version.split("-", 1)[0],
+            each.run_id + (f"  rolled back: {visible(each.reason)}" if each.reason else ""),
+        ]
+        for each in result.versions
+    ]
     heads = ["", "time (UTC)", "features", *_STEPS, "files new + carried", "written", "contract", "run"]
     return table(heads, rows, frozenset(range(2, 9)))
 
@@ -90,98 +114,109 @@ def log(entries: list[dict[str, Any]]) -> str:
 _STEPS = ("added", "changed", "removed", "moved")
 
 
-def status(value: dict[str, Any]) -> str:
+def status(result: StatusResult) -> str:
     """How the dataset stands."""
-    since = value["since"]
     lines = [
-        f"{value['name']} v{value['version']}: {plural(value['features'], 'feature')}, contract {value['contract_version']}",
-        _row("published", _time(value["time_utc"])),
-        _row(
-            "fresh",
-            f"the last delivery that proved to be what is published: {_time(value['fresh_utc'])}"
-            if value["fresh_utc"]
-            else "no run record says so",
-        ),
+        f"{result.name} v{result.version}: {plural(result.features, 'feature')}, contract {result.contract_version}",
+        _row("published", _time(result.time_utc)),
+        _row("fresh", _fresh(result)),
     ]
-    lines += [_row("since", f"{plural(len(since), 'run')} brought nothing")] if since else []
-    for each in since[-5:]:
-        by = f" by its {each['refused_by']}" if each["refused_by"] == "contract" else " by a guard" if each["refused_by"] else ""
-        lines.append(_row("", f"{_time(each['started_utc'])}  {each['status']}{by}  run {each['run_id']}-{each['attempt']}"))
-        lines += [_row("", f"  {visible(each['why'])}")] if each["why"] else []
-    if value["suppressed_share"]:
-        lines.append(_row("noise", f"{percent(value['suppressed_share'])} of the last delivery differed within the grid only"))
-    loose = f", {size(value['loose_bytes'])} by no version (attempts that failed or still run)" if value["loose_bytes"] else ""
-    lines.append(_row("storage", f"{size(value['live_bytes'])} live, {size(value['old_bytes'])} held by older versions only{loose}"))
-    lines.append(_row("versions", f"{value['versions']}; merestone log lists them"))
+    lines += [_row("since", f"{plural(len(result.since), 'run')} brought nothing")] if result.since else []
+    for each in result.since[-5:]:
+        by = f" by its {each.refused_by}" if each.refused_by == "contract" else f" by a {each.refused_by}" if each.refused_by else ""
+        lines.append(_row("", f"{_time(each.started_utc)}  {each.status}{by}  run {each.run_id}-{each.attempt}"))
+        lines += [_row("", f"  {visible(each.why)}")] if each.why else []
+    if result.suppressed_share:
+        lines.append(_row("noise", f"{percent(result.suppressed_share)} of the last delivery differed within the grid only"))
+    loose = f", {size(result.loose_bytes)} by no version (attempts that failed or still run)" if result.loose_bytes else ""
+    lines.append(_row("storage", f"{size(result.live_bytes)} live, {size(result.old_bytes)} held by older versions only{loose}"))
+    lines.append(_row("versions", f"{result.versions}; merestone log lists them"))
     return "\n".join(lines)
 
 
-def rolled_back(value: dict[str, Any], typed: str) -> str:
+def _fresh(result: StatusResult) -> str:
+    """Freshness against the promise of the contract."""
+    promise = f"{plural(result.sla_minutes, 'minute')} promised"
+    if result.fresh_utc is None:
+        return f"no run record gives a time; {promise}"
+    last = f"the last delivery that matches what is published: {_time(result.fresh_utc)}"
+    return f"{'yes' if result.fresh else 'NO'}, {promise}; {last}"
+
+
+def rolled_back(result: RollbackResult, typed: str) -> str:
     """The end of `rollback`."""
-    step = ", ".join(f"{count(value['delta'][name])} {name}" for name in _STEPS if value["delta"][name])
-    head = f"{value['name']} v{value['version']} is v{value['to']} again: {step or 'no feature changed'}"
-    lines = [head, _row("reason", visible(value["reason"]))]
-    if value["withdrawn"]:
-        taken_back = _many(len(value["withdrawn"]), "delivery", "deliveries")
+    delta = result.delta.to_json()
+    step = ", ".join(f"{count(delta[name])} {name}" for name in _STEPS if delta[name])
+    head = f"{result.name} v{result.version} is v{result.to} again: {step or 'no feature changed'}"
+    lines = [head, _row("reason", visible(result.reason))]
+    if result.withdrawn:
+        taken_back = _many(len(result.withdrawn), "delivery", "deliveries")
         lines.append(_row("withdrawn", f"{taken_back}; publishing one again stops at a guard"))
     return "\n".join([*lines, _row("next", f"merestone changes {typed}")])
 
 
-def verified(value: dict[str, Any], typed: str) -> str:
+def verified(result: VerifyResult, typed: str) -> str:
     """The end of `verify`."""
     extent = (
-        f"{plural(len(value['versions']), 'version')}, {plural(value['objects'], 'object')}, {plural(value['rows'], 'row')}, "
-        f"{size(value['bytes'])}"
+        f"{plural(len(result.versions), 'version')}, {plural(result.objects, 'object')}, {plural(result.rows, 'row')}, {size(result.bytes)}"
     )
-    if value["status"] == "whole":
+    if result.whole:
         lines = [f"{typed} is whole: {extent}"]
     else:
-        lines = [f"{typed} is DAMAGED: {plural(len(value['damages']), 'damage')} in {extent}"]
-        for each in value["damages"]:
-            versions = ", ".join(f"v{number}" for number in each["versions"]) or "no version"
+        lines = [f"{typed} is DAMAGED: {plural(len(result.damages), 'damage')} in {extent}"]
+        for each in result.damages:
+            versions = ", ".join(f"v{number}" for number in each.versions) or "no version"
             lines += [
-                f"  {each['path']}: {each['problem']} ({versions})",
-                f"      expected {visible(each['expected'])}, found {visible(each['observed'])}",
+                f"  {each.path}: {each.problem} ({versions})",
+                f"      expected {visible(each.expected)}, found {visible(each.observed)}",
             ]
         lines.append("  next: restore these files from a backup, or roll back to a version that does not name them")
-    if value["orphans"]:
-        lines.append(_row("orphans", f"{plural(len(value['orphans']), 'manifest')} of attempts that were cut off: harmless"))
+    if result.orphans:
+        lines.append(_row("orphans", f"{plural(len(result.orphans), 'manifest')} of attempts that were cut off: harmless"))
     return "\n".join(lines)
 
 
-def after_changes(typed: str, html: str | None, out: str | None, change: Changes) -> str:
-    """What follows the summary of a change: what was written, or the next command."""
-    lines = [_row("map", html)] if html else []
-    lines += [_row("written", out)] if out else []
-    if not lines and change.table.num_rows:
-        span = f" --from {change.from_version} --to {change.to_version}"
-        lines.append(_row("next", f"merestone changes {typed}{span} --html v{change.to_version}.html"))
-    return "".join(f"\n{each}" for each in lines)
+def changes(result: ChangesResult, typed: str) -> str:
+    """The end of `changes`: the summary, what was written, or the next command."""
+    told = DiffResult(
+        before=f"{result.name} v{result.start}" if result.start else f"{result.name}, from nothing",
+        after=f"v{result.end}",
+        delta=result.delta,
+        unchanged=result.unchanged,
+        changed=result.changed,
+        keys=result.keys,
+        seconds=result.seconds,
+    )
+    lines = [text.diff(told)]
+    lines += [_row("map", result.html)] if result.html else []
+    lines += [_row("written", result.out)] if result.out else []
+    if len(lines) == 1 and result.delta.touched + result.delta.reprocessed:
+        lines.append(_row("next", f"merestone changes {typed} --from {result.start} --to {result.end} --html v{result.end}.html"))
+    return "\n".join(lines)
 
 
-def linted(file: str, value: dict[str, Any]) -> str:
+def linted(file: str, result: LintResult) -> str:
     """The end of `contract lint`."""
     total = (
-        f"{plural(value['errors'], 'error')}, {plural(value['warnings'], 'warning')}, "
-        f"{_many(value['confirm'], 'guess', 'guesses')} to confirm"
+        f"{plural(result.errors, 'error')}, {plural(result.warnings, 'warning')}, {_many(result.confirm, 'guess', 'guesses')} to confirm"
     )
     lines = [f"{file}: {total}"]
-    for each in value["messages"]:
-        line = f"line {each['line']}: " if each["line"] else ""
-        path = f"{each['path']} " if each["path"] else ""
-        hint = f"; {each['hint']}" if each["hint"] and each["level"] != "confirm" else ""
-        lines.append(f"  {each['level'].ljust(7)}  {line}{path}{visible(each['message'])}{hint}")
-    if value["confirm"]:
+    for each in result.messages:
+        line = f"line {each.line}: " if each.line else ""
+        path = f"{each.path} " if each.path else ""
+        hint = f"; {each.hint}" if each.hint and each.level != "confirm" else ""
+        lines.append(f"  {each.level.ljust(7)}  {line}{path}{visible(each.message)}{hint}")
+    if result.confirm:
         lines.append("  next: check each guess, then remove its `# confirm` mark")
     return "\n".join(lines)
 
 
-def contract(value: dict[str, Any]) -> str:
+def contract(result: ContractResult) -> str:
     """A published body, one clause a line; fields as a table."""
-    body = dict(value["contract"])
+    body = dict(result.contract)
     fields = body.pop("schema_fields")
     lines = [_row(name, visible(_flat(each)), 22) for name, each in body.items()]
-    lines.append(_row("sha256", value["sha256"], 22))
+    lines.append(_row("sha256", result.sha256, 22))
     rows = [
         [
             each["name"],
@@ -206,8 +241,9 @@ def _flat(value: Any) -> str:
     return ", ".join(_flat(each) for each in value) if isinstance(value, list) else str(value)
 
 
-def run_summary(value: dict[str, Any]) -> str:
+def run_summary(result: SummaryResult) -> str:
     """The verdict of a run."""
+    value = to_json(result)
     made = f", which made v{value['version']}" if value["version"] is not None else ""
     attempts = f"{plural(len(value['attempts']), 'sealed attempt')}, the last sealed {_time(value['sealed_utc'])}"
     lines = [
@@ -257,8 +293,9 @@ def _verdict(value: dict[str, Any], total: str, prefix: str) -> str:
     return f"{count(value[total])}: {', '.join(parts)}" if parts else count(value[total])
 
 
-def reasons(value: dict[str, Any]) -> str:
+def reasons(result: WhyResult) -> str:
     """Why a feature is as it is."""
+    value = to_json(result)
     name = visible(value["feature_id"])
     if value["present"]:
         place = f", partition {value['partition']}" if value["partition"] else ""
@@ -270,9 +307,9 @@ def reasons(value: dict[str, Any]) -> str:
     lines = [head, *(_row(f"v{each['version']}", f"{_time(each['time_utc'])}  {_touch(each)}") for each in value["versions"])]
     for each in value["runs"]:
         version = f"v{each['version']}" if each["version"] is not None else "no version"
-        told = f": {visible(each['reason'])}" if each["reason"] else ""
+        why = f": {visible(each['reason'])}" if each["reason"] else ""
         at = "" if each["outcome"] == "PASS" else f" at {each['stage']}"  # what passed did so at every stage
-        lines.append(_row("run", f"{each['run_id']} ({version})  {each['outcome']}{at}{told}"))
+        lines.append(_row("run", f"{each['run_id']} ({version})  {each['outcome']}{at}{why}"))
         lines += [_row("", f"{event['stage']} {event['event_type']} {event['outcome']}{_technical(event)}") for event in each["events"]]
     if not value["complete"]:
         lines.append(_row("older", "not every version and run was read: --all reads them"))

@@ -74,7 +74,7 @@ def proved(array: pa.Array) -> pa.Array:
     except pa.ArrowInvalid as fault:
         raise CorruptError(
             f"a column of {len(array)} rows does not hold together: {fault}",
-            hint="read or write it again; `merestone verify` proves a dataset",
+            hint="read or write it again; «verify(DATASET)» proves a dataset",
         ) from fault
     return array
 

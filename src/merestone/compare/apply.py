@@ -1,4 +1,4 @@
-"""`merestone apply`: a step replayed onto a copy, a file or another dataset, which is proved before and after by the digest of the set.
+"""Apply: a step replayed onto a copy, a file or another dataset, which is proved before and after by the digest of the set.
 
 The copy must be at the version that the step starts from, feature by feature, whatever its format; then the touched rows are replaced in
 a file beside it, that file is read back and has to have the digest of the version that the step ends at, and only then it takes the place
@@ -71,10 +71,10 @@ def apply(step: VersionStep, onto: str) -> ApplyResult:
         MerestoneError: as `line.publish`, for a dataset.
     """
     clock = time.perf_counter()
-    place = parse_place(onto, field="--onto")
+    place = parse_place(onto, field="onto")
     file = Path(place.path)
     if not place.is_local or file.is_dir() or not (file.suffix or file.is_file()):
-        return _onto_dataset(step, onto, open_store(onto, field="--onto"), clock)
+        return _onto_dataset(step, onto, open_store(onto, field="onto"), clock)
     return _onto_file(step, place.path, clock)
 
 
@@ -82,7 +82,7 @@ def apply(step: VersionStep, onto: str) -> ApplyResult:
 
 
 def _onto_file(step: VersionStep, onto: str, clock: float) -> ApplyResult:
-    extract.check_version_path(onto, "--onto")
+    extract.check_version_path(onto, "onto")
     seen = _stamp(onto)
     rows = _of_file(onto, step) if seen is not None else None
     found = rows.digest(step.start) if rows is not None else str(Sum())
@@ -92,18 +92,18 @@ def _onto_file(step: VersionStep, onto: str, clock: float) -> ApplyResult:
     form = step.form
     if rows is not None and rows.source.delivery.driver == "GPKG":
         form = extract.RowForm(rows.source.delivery.layer or form.name, form.contract, form.key, form.columns)
-    with written_whole(onto, "--onto") as beside:
+    with written_whole(onto, "onto") as beside:
         extract.write_rows(form, _merged(step, rows), beside)
         arrived = _of_file(beside, step).digest(step.end)
         if arrived != step.end.set_digest:
             raise UsageError(
                 f"{onto} stays as it is: written as {Path(onto).suffix}, the rows do not read back as version {step.end.version}",
-                field="--onto",
+                field="onto",
                 hint="some values have no exact form in this format; use GeoParquet, or a dataset",
             )
         if _stamp(onto) != seen:
             raise ConflictError(
-                f"{onto} was written by somebody else meanwhile, and stays as they wrote it", field="--onto", hint="repeat the command"
+                f"{onto} was written by somebody else meanwhile, and stays as they wrote it", field="onto", hint="repeat the command"
             )
     return _result(step, onto, "applied", arrived, clock)
 
@@ -157,7 +157,7 @@ def _of_file(path: str, step: VersionStep) -> _CopyRows:
     Raises:
         UsageError: it has columns that the dataset has not, and which would be lost, or is in another CRS.
     """
-    source = _exact(open_unjudged(SourceSpec(local_path(path, field="--onto", what="a copy"))), step.contract)
+    source = _exact(open_unjudged(SourceSpec(local_path(path, field="onto", what="a copy"))), step.contract)
     rows = _CopyRows(source, step)
     plan = plan_cast(step.contract, source.delivery, {}, step.key, None, "refuse")
     member = "id" if source.delivery.driver in _JSON else None  # of a GeoJSON feature: its key as text once more, which is written again
@@ -172,8 +172,8 @@ def _of_file(path: str, step: VersionStep) -> _CopyRows:
     if wrong and any(batch.num_rows for batch in source.batches()):  # without rows, text formats have no columns either
         raise UsageError(
             f"{path} is not a copy of {step.name}: {wrong[0].observed}",
-            field="--onto",
-            hint=f"make one with `merestone read DATASET --out {path}`",
+            field="onto",
+            hint=f"make one: «read(DATASET, out={path})»",
         )
     return rows
 
@@ -253,9 +253,9 @@ def _onto_dataset(step: VersionStep, onto: str, store: Store, clock: float) -> A
             partition=partition,
             guard=_NO_LIMIT,
         )
-        result = publish_onto(publication, PublishSettings(shown=onto), store, head)
+        result = publish_onto(publication, PublishSettings(), store, head)
         if result.confirm is not None and step.end.features == 0:  # an empty version was confirmed where it was made
-            result = publish_onto(publication, PublishSettings(shown=onto, confirm=result.confirm), store, head)
+            result = publish_onto(publication, PublishSettings(confirm=result.confirm), store, head)
     if result.status not in ("published", "unchanged"):
         return _result(step, onto, "refused", found, clock, _version(head), result.findings)
     made = Dataset(store).manifest(result.version)
@@ -263,7 +263,7 @@ def _onto_dataset(step: VersionStep, onto: str, store: Store, clock: float) -> A
         raise InternalError(
             f"{onto} v{made.version} came out with set digest {made.set_digest}, {step.end.set_digest} was to be reached",
             field=onto,
-            hint="take it back with merestone rollback, and please report this",
+            hint="take it back, «rollback(DATASET)», and please report this",
         )
     return _result(step, onto, "applied", made.set_digest, clock, made.version)
 
@@ -295,7 +295,7 @@ def _partition(step: VersionStep, head: Current | None, onto: str) -> PartitionR
         if head is not None:
             raise UsageError(
                 f"{onto} is partitioned by {column}, which is not published: a feed does not say where a feature belongs",
-                field="--onto",
+                field="onto",
                 hint="publish the delivery itself there",
             )
         return PartitionRule()

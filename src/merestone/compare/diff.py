@@ -1,4 +1,4 @@
-"""`merestone diff A B`: two sources or dataset versions compared as publish would compare them, and nothing published.
+"""Diff: two sources or dataset versions compared as publish would compare them, and nothing published.
 
 The older side is read into a scratch dataset, the newer one goes through the very passes of a publish against it, and the feed of that
 step is the answer. So there is one engine, memory is bounded as in a publish, and classes and labels cannot mean two things. Two versions
@@ -44,13 +44,13 @@ from merestone.line.settings import PublishSettings
 from merestone.line.whole_rules import WholeRules
 from merestone.line.write import write_version
 from merestone.publication.publication import Publication
-from merestone.publish.commit import begin
 from merestone.render.map import ChangeMap
 from merestone.results.finding import Finding
-from merestone.results.result import Counts, DiffResult
+from merestone.results.result import Counts, DiffResult, NotCompared
 from merestone.source.port import Source
 from merestone.storage.local import LocalStore
 from merestone.storage.port import Store
+from merestone.writer.commit import begin
 
 _ABOUT_THE_DRAFT = frozenset({"extra", "missing", "precision", "freshness"})  # findings about a contract that the comparison made up itself
 _NO_ANSWER = frozenset({"key_type", "type", "crs_missing", "crs_mismatch", "no_transform", "axis_order"})
@@ -173,7 +173,7 @@ def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *,
                 0,
                 findings=tuple(findings),
                 notes=tuple(notes),
-                refused=True,
+                status="refused",
                 seconds=time.perf_counter() - clock,
             )
             return Difference(refused)
@@ -193,8 +193,7 @@ def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *,
         after=names[1],
         delta=counted.delta,
         unchanged=counted.unchanged - passed.counted,
-        not_compared=(not_compared[0], not_compared[1]),
-        refreshed=counted.refreshed,
+        not_compared=NotCompared(not_compared[0], not_compared[1]),
         findings=tuple(findings),
         notes=(*causes, *notes),
         seconds=time.perf_counter() - clock,

@@ -1,6 +1,6 @@
 """A step that can be replayed: what leads from one version to another, with all that must be known to do it elsewhere and to prove it.
 
-It comes from a dataset, or from a feed that `merestone changes --out FILE.parquet` wrote.
+It comes from a dataset, or from a feed file.
 Not here: folding change logs (`dataset.feed`), replaying (`apply`).
 """
 
@@ -31,7 +31,7 @@ from merestone.storage.place import local_path
 
 FORMAT = 1
 _PARQUET = (".parquet", ".geoparquet")
-_HINT = "write it with `merestone changes DATASET --out FILE.parquet`, without a filter"
+_HINT = "write it with «changes(DATASET, out=FILE.parquet)», without a filter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +187,8 @@ def _ends(dataset: Dataset, change: Changes) -> tuple[End, End]:
     if any(first.key.get(each) != last.key.get(each) for each in ("columns", "types")):
         raise UsageError(
             f"the key changed between version {first.version} and version {last.version}",
-            field="--from",
-            hint="apply from 0, which replays the whole dataset",
+            field="from_version",
+            hint="apply «from_version=0», which replays the whole dataset",
         )
     return End(first.version, first.contract, first.set_digest, first.features), end
 

@@ -24,9 +24,9 @@ from merestone.compare.sides import Adapted, DiffSide, swapped
 from merestone.contract.body import body, from_body
 from merestone.contract.contract import Contract, Dimensions, FieldType, GeometryType
 from merestone.contract.files import read_contract
-from merestone.draft.infer import ColumnFacts, GeometryFacts, Inferred
-from merestone.draft.init import epsg_of, infer, precision_of, settle_key
-from merestone.draft.text import ContractFacts, FieldFacts, draft_contract, possible_precision
+from merestone.drafts.infer import ColumnFacts, GeometryFacts, Inferred
+from merestone.drafts.init import epsg_of, infer, precision_of, settle_key
+from merestone.drafts.text import ContractFacts, FieldFacts, draft_contract, possible_precision
 from merestone.errors import UsageError
 from merestone.identity.text import nfc_name
 from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, Publication, RejectsRule
@@ -156,7 +156,7 @@ def _adjusted(
     known = {each.name for each in contract.schema_fields}
     for name in settings.ignore:
         if name not in known and not any(name in each for each in names):
-            raise _no_column(name, [*known, *names[0], *names[1]], "--ignore")
+            raise _no_column(name, [*known, *names[0], *names[1]], "ignore")
     quiet = set(settings.ignore)
     for present, side in zip(names, sides, strict=True):
         for each in contract.schema_fields:
@@ -178,7 +178,7 @@ def _in_order(side: DiffSide, contract: Contract) -> Source:
 
 
 def _without_key(shown: str) -> tuple[str, ...]:
-    raise UsageError(f"{shown} names no key: features cannot be identified", field="key", hint="name the key with --key")
+    raise UsageError(f"{shown} names no key: features cannot be identified", field="key", hint="name the key: «key=COLUMNS»")
 
 
 # --- without a contract ----------------------------------------------------------------------------------------------------------------
@@ -199,12 +199,12 @@ def _drafted(
     for name in (*settings.key, *settings.ignore):
         for side, facts in ((older, then), (newer, now)):
             if facts.column(name) is None and (name in settings.key or (then.column(name) is None and now.column(name) is None)):
-                raise _no_column(name, [each.name for each in facts.columns], "--key" if name in settings.key else "--ignore", side.shown)
+                raise _no_column(name, [each.name for each in facts.columns], "key" if name in settings.key else "ignore", side.shown)
     _, key = settle_key(newer.source, older.source, _both(now, then, older.shown, settings.ignore), then, settings.key, notes)
     columns = _matched(older, newer, then, now, key, settings.ignore, notes)
     second = [each.name for side in (older, newer) for each in side.source.delivery.other_geometries]
     if second:
-        notes.append(f"only the first geometry is compared, not {', '.join(dict.fromkeys(second))}; a contract can name more (--contract)")
+        notes.append(f"only the first geometry is compared, not {', '.join(dict.fromkeys(second))}; a contract can name more")
     epsg, crs = _reference_system(older, newer, then, now, notes)
     shape = _shape(older, newer, then, now, notes)
     precision = _grid(newer, then, now, epsg, settings.precision, notes)
@@ -324,7 +324,7 @@ def _reference_system(
     for side, facts in ((older, then), (newer, now)):
         if side.source.delivery.geometry is None or facts.geometry is None:
             raise UsageError(
-                f"{side.shown} has no geometry column", field=side.shown, hint="name a spatial file, or the layer with --layer"
+                f"{side.shown} has no geometry column", field=side.shown, hint="name a spatial file, or its layer: «layer=NAME»"
             )
         columns.append((side, side.source.delivery.geometry, facts.geometry))
     assumed: list[str | None] = [None, None]
@@ -347,7 +347,7 @@ def _shape(older: DiffSide, newer: DiffSide, then: Inferred, now: Inferred, note
     """Type and dimensions that hold both sides."""
     one, other = then.geometry, now.geometry
     if one is None or other is None:
-        raise UsageError("a side has no geometry column", field="geometry", hint="name the layer with --layer")
+        raise UsageError("a side has no geometry column", field="geometry", hint="name the layer: «layer=NAME»")
     if not one.ordinates:
         return other
     if not other.ordinates:

@@ -134,7 +134,7 @@ def from_body(published: dict[str, Any]) -> Contract:
         raise CorruptError(
             f"the contract in the manifest cannot be read: {report.problems[0]}",
             field="contract",
-            hint="use the Merestone version that wrote it, or a newer one; `merestone verify` names every damaged file",
+            hint="use the Merestone version that wrote it, or a newer one; «verify(DATASET)» names every damaged file",
         )
     return assemble(values, confirm=())
 

@@ -126,7 +126,7 @@ class GeometryClause:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A spatial data contract, as agreed. Field names are those of the document (spec/contract.md section 1)."""
+    """A spatial data contract, as agreed. Field names are those of the document (docs/reference/contract.md)."""
 
     contract_version: Stamp
     product_id: str

@@ -2,7 +2,7 @@
 
 Not here: rules that bind several clauses (`laws`), careless but valid contracts (`lint`), checks of a delivery (`gate`).
 
-Spec: spec/contract.md section 1. A clause added here later must have a default that changes nothing, and stands in the published body
+Reference: docs/reference/contract.md. A clause added here later must have a default that changes nothing, and stands in the published body
 only where an author states it, so that the digest of an unchanged contract never changes.
 """
 
@@ -135,7 +135,7 @@ FIELD = Group(
         Clause(
             "noise",
             _NOISE,
-            "number: a delivered value within half a step and this share of a step of the published one is no change",
+            "number: a delivered value within half a step and this share of a step of the published one is not a change",
             default="0.05, where `decimals` or `digits` stands",
         ),
     ),
@@ -191,7 +191,7 @@ GEOMETRY = Group(
         Clause(
             "noise",
             _NOISE,
-            "a delivered ordinate within half a grid step and this share of a step of the published one is no change; 0: the digest alone decides",
+            "a delivered ordinate within half a grid step and this share of a step of the published one is not a change; 0: the digest alone decides",
             default="0.05, and 0 under topology rules",
         ),
         Clause(
@@ -225,7 +225,7 @@ CONTRACT = Group(
                 form="a UUID",
                 parse=str.lower,
                 format="uuid",
-                hint="`merestone init` mints one; or use `python -m uuid`",
+                hint="«draft(SOURCE)» mints one; or use `python -m uuid`",
             ),
             "what the product is called by machines; it never changes",
             required=True,

@@ -27,15 +27,13 @@ def read_document(path: str, *, what: str = "file") -> Document:
         what: what the file is, for messages.
 
     Raises:
-        UsageError: the file is missing or cannot be read, or is not a valid document (see `yaml_reader.read_yaml`).
+        UsageError: the file is missing or cannot be read, or cannot be read as YAML (see `yaml_reader.read_yaml`).
     """
     try:
         with Path(local_path(path, what=f"a {what}")).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as fault:
-        raise UsageError(
-            f"{what} {path} does not exist", field=path, hint=f"check the path; `merestone init SOURCE` drafts a {what}"
-        ) from fault
+        raise UsageError(f"{what} {path} does not exist", field=path, hint=f"check the path; «draft(SOURCE)» drafts a {what}") from fault
     except (OSError, ValueError) as fault:
         reason = getattr(fault, "strerror", None) or str(fault)
         raise UsageError(f"{what} {path} cannot be read: {reason}", field=path, hint="check the path and its permissions") from fault
@@ -85,7 +83,7 @@ def refusal(path: str, what: str, problems: list[Problem]) -> UsageError:
     if len(problems) == 1:
         hint = problems[0].hint
     elif what == "contract":
-        hint = f"correct them and check with `merestone contract lint {path}`"
+        hint = f"correct them and check with «lint({path})»"
     else:
-        hint = "correct them and repeat the command"
+        hint = "correct them and try again"
     return UsageError(message, field=problems[0].path or path, hint=hint)

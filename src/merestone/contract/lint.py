@@ -36,7 +36,7 @@ class LintMessage:
     line: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The object in `contract lint --json`."""
+        """The JSON object."""
         return {"level": self.level, "path": self.path, "message": self.message, "hint": self.hint, "line": self.line}
 
 

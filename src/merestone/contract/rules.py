@@ -15,7 +15,7 @@ RULE_VERSION = 1  # raised when the same clauses would judge or shape a feature 
 
 
 def rules_hash(contract: Contract) -> str:
-    """The digest of the clauses that decide one feature, hex (spec/change.md section 3).
+    """The digest of the clauses that decide one feature, hex (docs/spec/gate.md#rules-of-one-row).
 
     While it holds, a feature with a known source digest gets the verdict and the stored form it had. Words, units, service levels, owner,
     key and the order of fields have no part in it; rules over a whole delivery (uniqueness) run in full anyway.
@@ -65,7 +65,7 @@ def _deciding(contract: Contract, field: Field) -> dict[str, Any]:
 
 
 def schema_hash(contract: Contract) -> str:
-    """The digest of name, type, nullable and unit over fields sorted by name, hex (spec/contract.md section 3)."""
+    """The digest of name, type, nullable and unit over fields sorted by name, hex (docs/spec/gate.md#schema)."""
     rows = [[field.name, str(field.type), field.nullable, field.unit or "none"] for field in contract.schema_fields]
     return _digest(sorted(rows, key=lambda row: str(row[0])))
 

@@ -58,7 +58,7 @@ def columns_of(manifest: Manifest, written: Iterable[Any]) -> Columns:
         raise CorruptError(
             f"the contract in {where} cannot be read: {fault!r}",
             field="contract",
-            hint="run merestone verify DATASET to see what else is damaged",
+            hint="see «verify(DATASET)» for what else is damaged",
         ) from fault
     geo = next((json.loads(schema.metadata[b"geo"]) for schema in schemas if b"geo" in (schema.metadata or {})), None)
     geometry = geo["primary_column"] if geo else _geometry_name(body, {*fields, *outside})

@@ -1,6 +1,6 @@
 """Which version is current: the pointer, and the manifest that it names, read and proved.
 
-Not here: moving the pointer (`publish.commit`), reading rows (`version`).
+Not here: moving the pointer (`writer.commit`), reading rows (`version`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from merestone.storage.port import Store
 POINTER = "_current.json"
 MANIFESTS = "_manifests/"
 _NAME = re.compile(r"_manifests/v(\d{6,})\.json")
-_RESTORE = "restore it from a backup; `merestone verify` names every damaged file"
+_RESTORE = "restore it from a backup; «verify(DATASET)» names every damaged file"
 
 
 @dataclass(frozen=True, slots=True)

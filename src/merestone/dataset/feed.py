@@ -1,6 +1,6 @@
 """What changed between two versions, from their change logs, folded so that only the difference of the two ends is told.
 
-Not here: writing change logs (`publish.files`), deciding what changed (`change`), drawing changes (`render`).
+Not here: writing change logs (`writer.files`), deciding what changed (`change`), drawing changes (`render`).
 
 Folding: a key that comes back to what it was is not told; added and then removed is nothing; removed and then added is changed, moved or
 nothing, as the digests and partitions of the two ends say. Rows that were suppressed, held or merely delivered in other bytes look the
@@ -86,8 +86,8 @@ def changes(dataset: Dataset, from_version: int | None = None, to_version: int |
         dataset.manifest(start)  # one that does not exist is told as such
         raise UsageError(
             f"changes lead from an older version to a newer one, not from {start} to {target.version}",
-            field="--from",
-            hint=f"use --from {target.version} --to {start} and read the classes the other way round",
+            field="from_version",
+            hint=f"ask «from_version={target.version}», «to_version={start}», and read the classes the other way round",
         )
     steps, base = _steps(dataset, start, target.version)
     table = fold([read_log(dataset.store, step.changes) for step in reversed(steps)])

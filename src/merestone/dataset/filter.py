@@ -165,7 +165,7 @@ def check(wanted: Filter, schema: Any, uncompared: Collection[str] = ()) -> None
         if each.name in uncompared:
             raise UsageError(
                 f"{each.name} is volatile: its changes are no changes of a feature, so that no feed can be filtered by it",
-                field="--where",
+                field="where",
                 hint="filter by a column that counts",
             )
 
@@ -215,7 +215,9 @@ def filtered(change: Changes, wanted: Filter, geometry: str) -> Changes:
 def _holds(condition: Condition, rows: Any) -> Mask:
     name = unicodedata.normalize("NFC", condition.name)
     if name not in rows.schema.names:
-        raise UsageError(f"--where: there is no column {name}", field="--where", hint=f"columns are {', '.join(rows.schema.names)}")
+        raise UsageError(
+            f"the condition names no column of the dataset: {name}", field="where", hint=f"columns are {', '.join(rows.schema.names)}"
+        )
     column = rows.column(name)
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if condition.operator in ("null", "not null"):
@@ -229,7 +231,9 @@ def _holds(condition: Condition, rows: Any) -> Mask:
 def _comparable(condition: Condition, column: Any) -> tuple[Any, Any]:
     """A column and a value of one type, in which comparing loses nothing."""
     kind, value = column.type, condition.value
-    wrong = UsageError(f"--where: {condition.name} is of type {kind}, {value!r} is none of that", field="--where", hint=_EXAMPLE)
+    wrong = UsageError(
+        f"the condition does not fit: {condition.name} is of type {kind}, {value!r} is none of that", field="where", hint=_EXAMPLE
+    )
     if isinstance(value, bool):
         if not pa.types.is_boolean(kind):
             raise wrong
@@ -276,7 +280,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     while at < end:
         found = _TOKEN.match(text, at)
         if found is None:
-            raise UsageError(f"--where cannot be read at {text[at:].strip()[:30]!r}", field="--where", hint=_EXAMPLE)
+            raise UsageError(f"the condition cannot be read at {text[at:].strip()[:30]!r}", field="where", hint=_EXAMPLE)
         at = found.end()
         yield str(found.lastgroup), found[str(found.lastgroup)]
 
@@ -298,4 +302,4 @@ def _literal(text: str, tokens: list[tuple[str, str]], at: int) -> str | int | D
 
 def _wrong(text: str, tokens: list[tuple[str, str]], at: int, wanted: str) -> UsageError:
     found = repr(tokens[at][1]) if at < len(tokens) else "the end"
-    return UsageError(f"--where {text}: {wanted} is wanted at {found}", field="--where", hint=_EXAMPLE)
+    return UsageError(f"condition {text}: {wanted} is wanted at {found}", field="where", hint=_EXAMPLE)

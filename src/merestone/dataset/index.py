@@ -1,6 +1,6 @@
 """The feature index: what every published feature's key, digests and partition are, as a log of change files with an optional checkpoint.
 
-Not here: the features in memory (`known`), writing change logs (`publish.files`).
+Not here: the features in memory (`known`), writing change logs (`writer.files`).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def load(store: Store, index: IndexRef, partitions: Partitions) -> Known:
         raise CorruptError(
             f"{files[0].path} removes features of a dataset that had none",
             field=files[0].path,
-            hint="run merestone verify DATASET to see what else is damaged",
+            hint="see «verify(DATASET)» for what else is damaged",
         )
     _arrange(known, sort_by_hash(known.hash))
     base, logs = files[0].rows, []

@@ -6,8 +6,7 @@ Not here: words on a screen (`render`), the changes themselves (`feed`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from merestone.dataset.current import Current
 from merestone.dataset.history import lines
@@ -39,10 +38,6 @@ class LogEntry:
     bytes_written: int
     reason: str | None
 
-    def to_json(self) -> dict[str, Any]:
-        """The object in `merestone log --json`."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -65,21 +60,6 @@ class Status:
     old_bytes: int
     loose_bytes: int
     suppressed_share: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The object in `merestone status --json`."""
-        since = [
-            {
-                "run_id": each.run_id,
-                "attempt": each.attempt,
-                "status": each.status,
-                "refused_by": each.refused_by,
-                "started_utc": each.started_utc,
-                "why": _why(each),
-            }
-            for each in self.since
-        ]
-        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"since": since}
 
 
 def log(dataset: Dataset) -> list[LogEntry]:
@@ -147,7 +127,7 @@ def status(dataset: Dataset) -> Status:
     )
 
 
-def _why(record: RunRecord) -> str:
+def why(record: RunRecord) -> str:
     """In one sentence, why an attempt brought nothing."""
     if record.status == "abandoned":
         return "its process ended without a word: it was killed, or the machine stopped"

@@ -57,7 +57,7 @@ class DataFile(ObjectRef):
     run_id: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object, as `merestone files --json` prints it."""
+        """The JSON object, as `files` answers it."""
         return {
             **super(DataFile, self).to_json(),
             "partition": self.partition,
@@ -218,7 +218,7 @@ class Manifest:
     `partitioning`: the scheme, and the bounds of the Hilbert order; `tree`: for kdtree, the object that holds its splits.
     `history`: the versions before this one; the commit fills it in. `records`: as in `HistoryLine`. `bytes_written`: what the version
     added, its data files, change log, index, findings and pages.
-    `counts`: the fates of the delivered rows and the classes, as in `publish --json`.
+    `counts`: the fates of the delivered rows and the classes, as in a publish result.
     `withdrawn`: delivery digests that a rollback took back; publishing one again trips a guard.
     """
 
@@ -353,7 +353,7 @@ class Manifest:
             raise CorruptError(
                 f"{where} is not a readable manifest: {fault!r}",
                 field=where,
-                hint="restore the file from a backup; `merestone verify` names every damaged file",
+                hint="restore the file from a backup; «verify(DATASET)» names every damaged file",
             ) from fault
 
 

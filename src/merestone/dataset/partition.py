@@ -1,6 +1,6 @@
 """Which partition a feature belongs to, and what the partition is called on disk.
 
-Not here: which partitions a change touches (`change.delta`), writing them (`publish.files`).
+Not here: which partitions a change touches (`change.delta`), writing them (`writer.files`).
 
 A partition's name is its folder below `data/`: "" without partitions, "cell=0110" for a leaf of the kd-tree (the path of below / above
 decisions, "cell=root" for a tree of one leaf, "cell=none" for rows without a position), "district=D0001" for a column value.

@@ -20,7 +20,7 @@ from merestone.dataset.manifest import ObjectRef, sha256
 from merestone.errors import CorruptError
 from merestone.storage.port import Store
 
-HINT = "restore the file from a backup, or roll back: merestone rollback DATASET --to N --reason ...; merestone verify names every damaged file"
+HINT = "restore the file from a backup, or roll back: «rollback(DATASET, to=N, reason=TEXT)»; «verify(DATASET)» names every damaged file"
 SMALL = 16 << 20
 _BLOCK = 1 << 22
 _MAGIC = b"PAR1"

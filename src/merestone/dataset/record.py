@@ -1,6 +1,6 @@
 """What is kept of every attempt to publish: the run record as a value, and reading the records of a dataset.
 
-Not here: writing a record (`publish.records`), what they add up to (`log`).
+Not here: writing a record (`writer.records`), what they add up to (`log`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RunRecord:
     ended_utc: str | None
     parent_version: int | None = None
     version: int | None = None
-    refused_by: Literal["contract", "guard"] | None = None
+    refused_by: Literal["contract", "guard", "policy", "profile"] | None = None
     error: dict[str, Any] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)

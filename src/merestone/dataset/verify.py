@@ -38,7 +38,7 @@ class Damage:
     versions: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The object in `merestone verify --json`."""
+        """The JSON object."""
         return asdict(self) | {"versions": list(self.versions)}
 
 
@@ -59,7 +59,7 @@ class VerifyReport:
         return not self.damages
 
     def to_json(self) -> dict[str, Any]:
-        """The object in `merestone verify --json`."""
+        """The JSON object."""
         return {
             "status": "whole" if self.whole else "damaged",
             "versions": list(self.versions),

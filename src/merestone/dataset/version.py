@@ -54,7 +54,7 @@ class Dataset:
             raise UsageError(
                 f"{self.store.url} holds no published dataset",
                 field=self.store.url,
-                hint="check the path, or publish first: merestone publish FILE",
+                hint="check the path, or publish first: «publish(FILE)»",
             )
         return found
 
@@ -81,7 +81,7 @@ class Dataset:
             raise UsageError(
                 f"{self.store.url} has no version {version}",
                 field=str(version),
-                hint=f"the newest is {head.manifest.version}; `merestone log` lists them all",
+                hint=f"the newest is {head.manifest.version}; «log(DATASET)» lists them all",
             )
         return read_manifest(self.store, found.version, found.sha256)
 
@@ -177,7 +177,7 @@ class Version:
     def to_geodataframe(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> gpd.GeoDataFrame:
         """The rows as a GeoDataFrame in the contract's CRS; the geometry always comes. Arguments as for `batches`.
 
-        Integers and booleans with nulls come in pandas' nullable types, so that an id beyond 2**53 keeps its last digits.
+        Integers and booleans with nulls come in pandas' nullable types: an id beyond 2**53 keeps its last digits.
 
         Raises:
             MissingError: GeoPandas is not installed.
@@ -205,7 +205,7 @@ class Version:
         return geopandas.GeoDataFrame(frame, geometry=geometry)
 
     def newest_file(self) -> list[DataFile]:
-        """One file of the newest version that wrote some, in a list; none where there are no files. Fields are only ever added: it has them all."""
+        """One file of the newest version that wrote some, in a list; empty where the version has no files. Fields are only ever added: it has them all."""
         return [max(self.files, key=lambda file: (file.version, file.path))] if self.files else []
 
     def _select(self, columns: Sequence[str] | None) -> Any:

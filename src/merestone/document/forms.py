@@ -94,7 +94,7 @@ class Form(ABC):
     def read(self, value: Any, path: Path, report: Report) -> Any:
         """The value in canonical form, or BROKEN after reporting what is wrong.
 
-        Collections keep what is valid: a mapping leaves broken entries out, a list holds BROKEN in their place, so that laws can
+        Collections keep what is valid: a mapping leaves broken entries out, a list holds BROKEN in their place, which lets laws
         still judge the rest.
         """
 

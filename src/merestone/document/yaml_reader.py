@@ -202,9 +202,7 @@ class _Builder:
             elif isinstance(event, MappingEndEvent | SequenceEndEvent):
                 self._close(event)
         if self.root is None or (self.root.kind == "scalar" and self.root.value is None):
-            raise UsageError(
-                f"{self.where}: empty document", field=self.where, hint="`merestone init SOURCE` drafts a document to start from"
-            )
+            raise UsageError(f"{self.where}: empty document", field=self.where, hint="«draft(SOURCE)» drafts a document to start from")
         if self.root.kind != "map":
             self._fail(self.root.line - 1, "the document must be a mapping of keys to values", hint="begin with a key, such as `name: ...`")
         return self.root

@@ -25,7 +25,7 @@ class Engine(Protocol):
     def run_units(self, task: Callable[[Unit], Result], units: Iterable[Unit]) -> Iterator[Result]:
         """Apply `task` to each unit and yield the results in order.
 
-        Units are taken as they are needed, at most `workers` + 1 ahead, so that memory is bounded however many there are. The first exception
+        Units are taken as they are needed, at most `workers` + 1 ahead: memory is bounded however many there are. The first exception
         ends the work and is raised here.
         """
         ...

@@ -1,7 +1,7 @@
 """Faults of a whole delivery: keys, keys that are nearly equal, an empty delivery, freshness, edges, measured precision.
 
 Not here: reading or casting rows (`source`, `normalise`), the CRS and its axis order (`reference.identity`), faults of single rows (`feature`).
-Every finding here refuses the delivery (spec/contract.md section 3), but for those of severity warning.
+Every finding here refuses the delivery (docs/spec/gate.md#findings), but for those of severity warning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.words import listed
 
 JUDGED_ORDINATES = 1_000
-"""Precision is judged from this many ordinates up (spec/contract.md section 3)."""
+"""Precision is judged from this many ordinates up (docs/spec/gate.md#precision)."""
 _ON_GRID = 0.99
 _FINEST = 16
 
@@ -79,7 +79,7 @@ def equal_groups(hashes: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64]) ->
 
 
 def null_keys(field: str, rows: npt.NDArray[np.int64], *, part: str | None = None) -> Finding | None:
-    """Rows without a key (spec/change.md section 1).
+    """Rows without a key (docs/spec/gate.md#keys).
 
     Args:
         field: the key column, or the columns joined by ", ".
@@ -339,7 +339,7 @@ def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def empty_delivery(path: str, layer: str | None, previous_features: int) -> Finding:
-    """A delivery without a row. Over a filled dataset it always stops (spec/change.md section 5); the caller decides for a first one."""
+    """A delivery without a row. Over a filled dataset it always stops (docs/spec/gate.md#guards); the caller decides for a first one."""
     where = path if layer is None else f"{path}, layer {layer}"
     return Finding(
         "schema",

@@ -3,7 +3,7 @@
 Not here: types of columns (`normalise.cast`), geometry types, collapse and transforms (`normalise.snap`, `normalise.transform`), faults that only
 the whole delivery shows (`delivery`).
 
-One function per rule family. Each takes columns, answers with `RowFaults` and names the clause of spec/contract.md that it enforces.
+One function per rule family. Each takes columns, answers with `RowFaults` and names the clause of docs/reference/contract.md that it enforces.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def _matches(column: Any, field: Field) -> Any:
         raise UsageError(
             f"the pattern of {field.name} is no regular expression: {fault}",
             field=f"schema_fields.{field.name}.pattern",
-            hint="correct the contract; `merestone contract lint` shows the place",
+            hint="correct the contract; «lint(CONTRACT)» shows the place",
         ) from fault
     coded = column.dictionary_encode()
     verdicts = [text is not None and rule.fullmatch(text) is not None for text in coded.dictionary.to_pylist()]
@@ -264,7 +264,7 @@ def _allowed(field: Field, enum: tuple[Any, ...], kind: Any) -> Any:
         raise UsageError(
             f"the code list of {field.name} does not fit its type {field.type}: {fault}",
             field=f"semantics.{field.name}.enum",
-            hint="write the values in the field's type; `merestone contract lint` shows the place",
+            hint="write the values in the field's type; «lint(CONTRACT)» shows the place",
         ) from fault
 
 

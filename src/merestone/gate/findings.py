@@ -22,7 +22,7 @@ NAMED = 5
 _DISTINCT = 1_000
 """How many different values are told apart per rule; beyond it only their number of rows is kept."""
 _WHOLE = frozenset({"extent"})
-"""Rules that rows break and that refuse the delivery as a whole (spec/contract.md section 3)."""
+"""Rules that rows break and that refuse the delivery as a whole (docs/spec/gate.md#findings)."""
 _BY_FEATURE = frozenset(
     {
         "null_geometry",

@@ -2,7 +2,7 @@
 
 Not here: code lists and patterns (`feature`), the unit of coordinates (`whereabouts`).
 
-Clause: spec/contract.md section 3, surface 5; `schema_fields[].unit`. Two witnesses: the geometry, where a field has a unit of area or length
+Clause: docs/spec/gate.md#units-of-values; `schema_fields[].unit`. Two witnesses: the geometry, where a field has a unit of area or length
 and its shapes measure the same thing, and the last version's distribution of the field. Logarithms turn a factor into a displacement, so
 that counts per bin are all that is kept of a million rows.
 """

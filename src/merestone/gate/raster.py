@@ -1,4 +1,4 @@
-"""A raster against its contract: reference system, resolution, extent, bands, data types, nodata and overviews (spec/contract.md section 3).
+"""A raster against its contract: reference system, resolution, extent, bands, data types, nodata and overviews (docs/spec/gate.md#rasters).
 
 Not here: reading the file (`source.raster`), products with features (`delivery`, `feature`).
 

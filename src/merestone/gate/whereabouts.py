@@ -2,7 +2,7 @@
 
 Not here: what a file says about its CRS (`reference.identity`), the `extent` clause and single ordinates (`feature`).
 
-Clause: spec/contract.md section 3, surface 2. Every row is held, as given and with x and y exchanged, against boxes in which positions are
+Clause: docs/spec/gate.md#axis-order. Every row is held, as given and with x and y exchanged, against boxes in which positions are
 expected: the contract's extent, the last version's, the CRS's area of use. A row that is outside as given and inside exchanged has its axes
 swapped; one that is inside as given and outside exchanged has not; any other says nothing. Where no box decides, the bulk of the delivery
 can convict a few rows, but never itself. All of it is counts, so that neither the order of rows nor of batches has a say.
@@ -175,7 +175,7 @@ class Verdict:
         return frozenset(swapped if self.decision == "swapped" else {*swapped, "collapse", "validity", "antimeridian", "precision"})
 
     def to_json(self) -> dict[str, Any]:
-        """The object in `check --json`."""
+        """The JSON object."""
         return {"decision": self.decision, "evidence": list(self.evidence)}
 
 

@@ -110,7 +110,7 @@ def warn_of_missing_kernel(rows: int) -> None:
     """Say once of a delivery of 100,000 rows or more that the compiled extensions are missing (MissingKernelWarning)."""
     if rows >= _MANY_ROWS and not compiled_at_work():
         warnings.warn(
-            f"there is no compiled kernel here: NumPy works on {rows:,} rows several times slower; see docs/how-to/run-without-a-compiler.md",
+            f"the compiled kernel is missing here: NumPy works on {rows:,} rows several times slower; see docs/how-to/run-without-a-compiler.md",
             MissingKernelWarning,
             stacklevel=2,
         )
@@ -222,7 +222,7 @@ def within(
     m_tolerance: float | None = None,
     shape: Shape = _AS_IS,
 ) -> npt.NDArray[np.bool_]:
-    """Whether each delivered geometry is the published one but for noise (spec/change.md section 4, suppressed).
+    """Whether each delivered geometry is the published one but for noise (docs/spec/changes.md#classes, suppressed).
 
     Types (single and one-part multi are one), parts and rings agree one to one, and each delivered ordinate lies within the tolerance
     of its counterpart; rings in any rotation and direction. No published vertex goes without a counterpart; neighbours in the delivery

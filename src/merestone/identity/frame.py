@@ -37,7 +37,7 @@ def fingerprint_table(table: Any, key_column: str, *, geometry_column: str = "ge
 
     Raises:
         KeyError: the key column, the geometry column or an attribute is missing.
-        ValueError: null or duplicate keys, keys that are floating-point numbers, a grid that is no power of ten, an attribute of a type
+        ValueError: null or duplicate keys, keys that are floating-point numbers, a grid that is not a power of ten, an attribute of a type
             that has no digest.
 
     Source: docs/spec/fingerprint.md, layout 2.
@@ -65,8 +65,8 @@ def fingerprint_frame(frame: Any, key_column: str, *, grid: float, attributes: S
 
     Raises:
         KeyError: the key column or an attribute is missing.
-        ValueError: null or duplicate keys, two keys with one text (1 and "1"), keys that are floating-point numbers, a grid that is no
-            power of ten, an attribute of mixed types or of a type that has no digest.
+        ValueError: null or duplicate keys, two keys with one text (1 and "1"), keys that are floating-point numbers, a grid that is not
+            a power of ten, an attribute of mixed types or of a type that has no digest.
     """
     layout = _layout(grid, attributes)
     if key_column not in frame.columns:

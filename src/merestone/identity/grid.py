@@ -1,4 +1,4 @@
-"""How fine a grid is: the range within which doubles hold it, and the grid of the source digest (spec/change.md section 2).
+"""How fine a grid is: the range within which doubles hold it, and the grid of the source digest (docs/spec/fingerprint.md#two-digests).
 
 Not here: rounding itself, which has one implementation (`geometry`).
 """

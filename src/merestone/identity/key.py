@@ -382,7 +382,7 @@ def written_ids(text: str) -> tuple[str, ...]:
 
 
 def unusable(data: Any, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """The rows whose key, or a part of it, is a text that is empty or blank, or has a NUL (spec/change.md section 1)."""
+    """The rows whose key, or a part of it, is a text that is empty or blank, or has a NUL (docs/spec/gate.md#keys)."""
     found = np.zeros(data.num_rows, np.bool_)
     for name in columns:
         array = plain(_column(data, name))

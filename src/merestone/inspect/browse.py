@@ -88,7 +88,7 @@ def publication_at(path: str) -> Publication:
             raise UsageError(
                 f"{path} is a delivery, not a publication file",
                 field=path,
-                hint=f"merestone init {path} drafts a publication file for it; with one: merestone publish FILE --source {path}",
+                hint=f"«draft({path})» drafts a publication file for it; with one: «publish(FILE, source={path})»",
             )
         tree = read_document(path, what="publication").tree
         if "contract_version" in tree and "destination" not in tree:
@@ -160,7 +160,7 @@ def sealed_of(store: Store, manifest: Manifest | HistoryLine) -> RunManifest:
         raise UsageError(
             f"version {manifest.version} names no lineage",
             field=str(manifest.version),
-            hint="name another version with @N, or a run with --run",
+            hint="name another version with @N, or a run: «run_id»",
         )
     return read_manifest(store, manifest.lineage["run_manifest"], sha256=manifest.lineage["sha256"])
 
@@ -252,7 +252,7 @@ def why(dataset: Dataset, feature_id: str, limit: int | None = None, *, everythi
         raise UsageError(
             f"{where} of {head.name} knows a feature {feature_id}",
             field=feature_id,
-            hint=("" if complete else "read every version with --all, or ")
+            hint=("" if complete else "read every version, «everything=True», or ")
             + f"write the key as it stands in {', '.join(head.key['columns'])}; letters, blanks and leading zeros count",
         )
     present = bool(touched) and touched[0]["class"] != "removed"

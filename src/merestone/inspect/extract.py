@@ -101,9 +101,9 @@ def version_file(version: Version, path: str, *, columns: Sequence[str] | None =
         return write_rows(form, version.batches(columns, bbox), place, names)
 
 
-def check_version_path(path: str, option: str = "--out") -> None:
+def check_version_path(path: str, parameter: str = "out") -> None:
     """Refuse a file name that no rows can be written to. Raises UsageError."""
-    _writer(path, _VERSION_WRITERS, option)
+    _writer(path, _VERSION_WRITERS, parameter)
 
 
 def write_rows(form: RowForm, batches: Rows, path: str, columns: Sequence[str] | None = None) -> int:
@@ -370,8 +370,8 @@ def _texts(form: RowForm, names: Sequence[str], batches: Iterator[Any]) -> Itera
         if pa.types.is_binary(form.columns.schema.field(name).type) and name != form.columns.geometry:
             raise UsageError(
                 f"GeoJSON cannot hold the bytes of {name!r}",
-                field="--out",
-                hint=f"write .parquet or .gpkg, or choose all columns but {name} with --columns",
+                field="out",
+                hint=f"write .parquet or .gpkg, or choose all columns but {name}: «columns»",
             )
     return features(batches, form.columns.geometry, form.key, names)
 
@@ -420,10 +420,10 @@ _CHANGES_WRITERS: dict[str, Callable[[Version, Any, str, Mapping[str, Any] | Non
 }
 
 
-def _writer(path: str, writers: dict[str, Any], option: str = "--out") -> Any:
+def _writer(path: str, writers: dict[str, Any], parameter: str = "out") -> Any:
     found = writers.get(Path(path).suffix.lower())
     if found is None:
         raise UsageError(
-            f"{option} {path}: the extension says no format that can be written", field=option, hint=f"use one of {', '.join(writers)}"
+            f"{path}: the extension names no format that can be written", field=parameter, hint=f"use one of {', '.join(writers)}"
         )
     return found

@@ -56,15 +56,15 @@ def filter_of(version: Version, *, bbox: Box | None = None, polygon: str | None 
 
 
 def _area(path: str, epsg: int) -> Any:
-    source = open_unjudged(SourceSpec(local_path(path, field="--polygon", what="an area")))
+    source = open_unjudged(SourceSpec(local_path(path, field="polygon", what="an area")))
     column = source.delivery.geometry
     if column is None:
-        raise UsageError(f"{path} has no geometry", field="--polygon", hint="name a file with the polygons of the area")
+        raise UsageError(f"{path} has no geometry", field="polygon", hint="name a file with the polygons of the area")
     parts = [batch.column(column.name) for batch in source.batches()]
     wkb = pa.concat_arrays(parts) if parts else pa.array([], pa.binary())
     operation = choose_operation(column.crs or f"EPSG:{epsg}", epsg, CrsRule(), GridFolders.of(None), Wanted(epoch=column.epoch))
     if isinstance(operation, Finding):
-        raise UsageError(f"{path}: {operation.observed}", field="--polygon", hint=f"give the area in EPSG:{epsg}")
+        raise UsageError(f"{path}: {operation.observed}", field="polygon", hint=f"give the area in EPSG:{epsg}")
     moved, failed = apply_operation(wkb, operation)
     shapes = shapely.from_wkb(moved.to_numpy(zero_copy_only=False))
     shapes = shapes[~shapely.is_missing(shapes) & ~shapely.is_empty(shapes)]
@@ -72,7 +72,7 @@ def _area(path: str, epsg: int) -> Any:
     if failed.any() or not len(shapes) or bad.any():
         raise UsageError(
             f"{path} does not hold an area: {'it has no polygon' if not len(shapes) else 'a shape is not a valid polygon'}",
-            field="--polygon",
+            field="polygon",
             hint="name a file with valid polygons",
         )
     return shapely.union_all(shapes)

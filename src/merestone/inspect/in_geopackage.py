@@ -112,7 +112,7 @@ def _check(schema: Any, geometry: str | None, geometries: Sequence[str]) -> None
 
 
 def _refused(what: str, choice: str) -> UsageError:
-    return UsageError(f"a GeoPackage cannot hold {what}", field="--out", hint=f"write .parquet, or choose {choice} with --columns")
+    return UsageError(f"a GeoPackage cannot hold {what}", field="out", hint=f"write .parquet, or choose {choice}: «columns»")
 
 
 def _refuse_finer(field: Any, column: Any) -> None:

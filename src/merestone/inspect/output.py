@@ -1,4 +1,4 @@
-"""Files that a person asks for (`--out`, `--html`, `--errors` ...): where they may be written, and that they are written whole or not at all.
+"""Files that a person asks for (`out`, `html`, `errors` ...): where they may be written, and that they are written whole or not at all.
 
 Not here: what they hold (`extract`, `render`), objects of a dataset (`storage`, which alone writes there).
 """
@@ -29,7 +29,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
     Links, `..`, another spelling and hard links make no difference.
 
     Args:
-        outputs: option to the file that it names; None where it was not given.
+        outputs: parameter to the file that it names; None where it was not given.
         inputs: what the command reads, as typed; None where it was not given. With a publication file goes all that it names: contract,
             source, key migration, grids, destination. With a shapefile go its parts.
 
@@ -38,28 +38,28 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
     """
     read = [each for typed in inputs if typed is not None for each in _inputs_of(typed)]
     seen: dict[str, str] = {}
-    for option, typed in outputs.items():
+    for parameter, typed in outputs.items():
         if typed is None:
             continue
-        target = _target(typed, option)
+        target = _target(typed, parameter)
         for place in read:
             if _same(target, place) or (not Path(place).is_file() and _below(target, place)):
-                raise _refused(typed, option, f"is what this command reads ({place})" if _same(target, place) else f"lies in {place}")
+                raise _refused(typed, parameter, f"is what this command reads ({place})" if _same(target, place) else f"lies in {place}")
         twin = next((each for each, path in seen.items() if _same(path, target)), None)
         if twin is not None:
-            raise _refused(typed, option, f"is also the file of {twin}")
-        seen[option] = target
+            raise _refused(typed, parameter, f"is also the file of {twin}")
+        seen[parameter] = target
 
 
 @contextmanager
-def written_whole(path: str, option: str = "--out") -> Iterator[str]:
+def written_whole(path: str, parameter: str = "out") -> Iterator[str]:
     """A temporary name beside `path` to write to; it takes the place of `path` at the end, and is gone where something went wrong.
 
     Raises:
         UsageError: `path` is no file of this machine, or lies in a dataset.
         StoreError: the place cannot be written.
     """
-    target = Path(_target(path, option))
+    target = Path(_target(path, parameter))
     place = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")
     try:
         yield str(place)
@@ -75,20 +75,20 @@ def written_whole(path: str, option: str = "--out") -> Iterator[str]:
             place.unlink(missing_ok=True)
 
 
-def _target(typed: str, option: str) -> str:
+def _target(typed: str, parameter: str) -> str:
     """The absolute path of an output. Raises UsageError where it lies in a dataset or is a folder."""
-    path = local_path(typed, field=option, what="a file to write")
+    path = local_path(typed, field=parameter, what="a file to write")
     if Path(path).is_dir():
-        raise _refused(typed, option, "is a folder")
+        raise _refused(typed, parameter, "is a folder")
     for folder in {*Path(path).parents, *Path(os.path.realpath(path)).parents}:
         # Path.exists() raises for a folder that may not be entered.
         if any(os.path.exists(folder / mark) for mark in _MARKS):  # noqa: PTH110
-            raise _refused(typed, option, f"lies in the dataset {folder}")
+            raise _refused(typed, parameter, f"lies in the dataset {folder}")
     return path
 
 
-def _refused(typed: str, option: str, why: str) -> UsageError:
-    return UsageError(f"{option} {typed} {why}; nothing was written", field=option, hint="name another file")
+def _refused(typed: str, parameter: str, why: str) -> UsageError:
+    return UsageError(f"{typed}, to be written for {parameter}, {why}; nothing was written", field=parameter, hint="name another file")
 
 
 def _inputs_of(typed: str) -> list[str]:

@@ -34,8 +34,8 @@ def way_to_wgs84(epsg: int) -> Callable[[Any], Any] | None:
     if base is None or base.to_epsg() not in _WGS84 or source.is_compound:
         raise UsageError(
             f"a GeoJSON text sequence is in WGS 84 (RFC 7946), and from EPSG:{epsg} ({source.name}) the way there is not exact",
-            field="--out",
-            hint="write .geojson, which names its reference system, .gpkg or .parquet (`read --json` for a pipe)",
+            field="out",
+            hint="write .geojson, which names its reference system, .gpkg or .parquet (one JSON object for a pipe)",
         )
     transformer = Transformer.from_crs(source, CRS.from_epsg(4326), always_xy=True)
 

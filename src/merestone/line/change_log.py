@@ -1,6 +1,6 @@
 """The change log of a version, in the order of its keys, built a piece at a time: it is also the index's newest page and the feed.
 
-Not here: the classes (`change.classes`), where the file goes (`publish.files`).
+Not here: the classes (`change.classes`), where the file goes (`writer.files`).
 """
 
 from __future__ import annotations

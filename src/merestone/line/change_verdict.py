@@ -97,7 +97,9 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     migrated = features_under_other_keys(run, processed, before, codes, removed)
     labels = Labels(settled.reversed, settled.attributes, settled.geometry, np.zeros(len(codes), bool), settled.move, settled.fields)
     labels.rekeyed[added] = rekeyed_added
-    counts = _counts(settled, removed.num_rows, int(rekeyed_added.sum()))
+    filled = filled_fields(run, settled, len(known))
+    not_counted = int(backfilled(settled, filled).sum())
+    counts = _counts(settled, removed.num_rows, int(rekeyed_added.sum()), not_counted)
     warnings = comparison_warnings(
         candidates.spool,
         candidates.row,
@@ -108,8 +110,6 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     )
     if migrated is not None:
         warnings += migration_findings(run, migrated, len(known))
-    filled = filled_fields(run, settled, len(known))
-    not_counted = int(backfilled(settled, filled).sum())
     if not_counted:
         warnings.append(backfill_finding(filled, not_counted, len(known)))
     result = _result(run, known, processed, settled, counts, [*findings, *warnings])
@@ -160,7 +160,7 @@ def published_before(run: Run, known: Known, slot: npt.NDArray[np.int32]) -> Bef
     return out
 
 
-def _counts(settled: Settled, removed: int, rekeyed: int) -> Counts:
+def _counts(settled: Settled, removed: int, rekeyed: int, not_counted: int) -> Counts:
     tally = np.bincount(settled.codes, minlength=128)
     return Counts(
         added=int(tally[classes.ADDED]),
@@ -171,6 +171,8 @@ def _counts(settled: Settled, removed: int, rekeyed: int) -> Counts:
         rekeyed=rekeyed,
         suppressed=int(tally[classes.SUPPRESSED]),
         reprocessed=int(tally[classes.REPROCESSED]),
+        refreshed=int(tally[classes.REFRESHED]),
+        backfilled=not_counted,
     )
 
 
@@ -178,8 +180,8 @@ def _result(run: Run, known: Known, processed: Processed, settled: Settled, coun
     """What is known of the run's result before anything is written: every row has one fate."""
     received = run.delivery
     tally = np.bincount(settled.codes, minlength=128)
-    refreshed, rejected = int(tally[classes.REFRESHED]), int(processed.rejected.sum()) + received.unkeyed
-    unchanged = received.unchanged + int(tally[classes.UNCHANGED]) + refreshed
+    rejected = int(processed.rejected.sum()) + received.unkeyed
+    unchanged = received.unchanged + int(tally[classes.UNCHANGED]) + counts.refreshed
     fates = unchanged + counts.added + counts.changed + counts.moved + counts.suppressed + counts.reprocessed + rejected
     if fates != received.rows:
         raise InternalError(
@@ -200,12 +202,9 @@ def _result(run: Run, known: Known, processed: Processed, settled: Settled, coun
         files_carried=len(run.files),
         partitions=len({each.partition for each in run.files}),
         findings=tuple(findings),
-        file=run.settings.shown,
         current=run.parent_version,
         changed=_changed(settled, run.terms.projection.unit),
-        refreshed=refreshed,
         notices=run.publication.notices,
-        command=run.settings.repeat,
     )
 
 

@@ -32,7 +32,8 @@ from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, P
 from merestone.reference.systems import horizontal, of_code
 from merestone.render.findings_page import page
 from merestone.results.finding import Finding
-from merestone.results.result import CheckResult
+from merestone.results.progress import Watch
+from merestone.results.result import AxisOrder, CheckResult
 from merestone.source.port import SourceSpec, UnreadableValueError
 from merestone.source.raster import read_raster
 from merestone.storage.open import open_store
@@ -56,7 +57,7 @@ def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publi
     return Publication(
         path=place,
         name=agreed.name or Path(delivery).stem,
-        contract=local_path(contract, field="--contract", what="a contract"),
+        contract=local_path(contract, field="contract", what="a contract"),
         source=SourceSpec(place, layer=layer),
         destination="",
         key=KeyRule(agreed.key),
@@ -93,7 +94,7 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
     evidence = RowEvidence(hold=False) if settings.drawn or agreed.topology_rule_set != "none" else None
     with environment.scratch() as folder:
         try:
-            received, processed = _passes(prepared, folder, engine or Threads(environment.cores()), evidence)
+            received, processed = _passes(prepared, folder, engine or Threads(environment.cores()), evidence, settings.progress)
         except UnreadableValueError as fault:
             return _ended(publication, prepared, [*findings, fault.finding], settings, clock)
         if received.rows == 0 and prepared.columnless:
@@ -107,7 +108,7 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
         return _ended(publication, prepared, findings, settings, clock, found)
 
 
-def _passes(prepared: Prepared, folder: str, engine: Engine, evidence: RowEvidence | None) -> tuple[Received, Processed]:
+def _passes(prepared: Prepared, folder: str, engine: Engine, evidence: RowEvidence | None, watch: Watch) -> tuple[Received, Processed]:
     """Both passes at once, a batch going through the second as soon as the first is done with it: what is judged is not kept.
 
     Args:
@@ -115,11 +116,12 @@ def _passes(prepared: Prepared, folder: str, engine: Engine, evidence: RowEviden
         folder: the scratch folder.
         engine: what carries out the units.
         evidence: takes the rows at fault, where rows are looked at again: their topology, or their places.
+        watch: is called after each batch.
 
     Raises:
         SourceError: the delivery breaks off or cannot be decoded.
     """
-    reception = Reception(prepared, Known.nothing(), folder)
+    reception = Reception(prepared, Known.nothing(), folder, watch=watch)
     # The first pass is the lighter half: on two cores the reading thread does it between two batches.
     batches = stream(reception, folder, engine.share(engine.workers // 2), prepared.candidate_schema)
     processed = process_stream(prepared, batches, folder, engine, evidence=evidence)
@@ -149,7 +151,9 @@ def _ended(
         ordered,
         time.perf_counter() - clock,
         drawn=settings.drawn,
-        axes={name: each.to_json() for name, each in passes[0].verdicts.items()} if passes else {},
+        axes={name: AxisOrder(decision=each.decision, evidence=list(each.evidence)) for name, each in passes[0].verdicts.items()}
+        if passes
+        else {},
     )
     if not settings.drawn:
         return result, None

@@ -14,34 +14,40 @@ from merestone.dataset.record import RECORDS, RunRecord
 from merestone.errors import MerestoneError
 from merestone.line import environment
 from merestone.line.run import derive_run_id
+from merestone.publication.publication import Publication
 from merestone.publication.reader import place_of
-from merestone.publish.commit import begin
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
+from merestone.writer.commit import begin
 
 
 @contextmanager
-def on_record(file: str, *, dry_run: bool) -> Iterator[None]:
+def on_record(publication: str | Publication, *, dry_run: bool) -> Iterator[None]:
     """Leave a record of what fails within, in the dataset that the publication file leads to.
 
     Nothing is written where the file does not name its destination (it may not be YAML), where nobody has published or tried to (a mistake
     makes no folder), and on a dry run. Where the record cannot be written, the first fault is the one that is reported.
 
     Args:
-        file: the publication file, as it was typed.
+        publication: the publication file, or its value.
         dry_run: whether nothing at all is to be written.
     """
     started = environment.now()
     try:
         yield
     except MerestoneError as fault:
-        place = None if dry_run else place_of(file)
+        place = None if dry_run else _place(publication)
         if place is not None:
             try:
                 _record(*place, environment.stamp(started), fault)
             except MerestoneError as second:
                 fault.add_note(f"no run record could be written: {second.message}")
         raise
+
+
+def _place(publication: str | Publication) -> tuple[str, str] | None:
+    """Name and destination, where they are known."""
+    return place_of(publication) if isinstance(publication, str) else (publication.name, publication.destination)
 
 
 def _record(name: str, destination: str, started: str, fault: MerestoneError) -> None:

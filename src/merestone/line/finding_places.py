@@ -53,7 +53,7 @@ def check_errors_path(path: str) -> None:
     """Refuse a file name that no layer can be written to, before anything is read. Raises UsageError."""
     if Path(path).suffix.lower() not in _FORMATS:
         raise UsageError(
-            f"{path} has no extension that a layer can be written to", field="--errors", hint=f"use one of {', '.join(_FORMATS)}"
+            f"{path} has no extension that a layer can be written to", field="errors", hint=f"use one of {', '.join(_FORMATS)}"
         )
 
 

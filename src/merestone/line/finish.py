@@ -1,6 +1,6 @@
 """How a run ends: finished, refused or failed, and what it leaves behind as evidence.
 
-Not here: the record's form (`dataset.record`), its protocol (`publish.commit`).
+Not here: the record's form (`dataset.record`), its protocol (`writer.commit`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from merestone.line import environment
 from merestone.line.run import Run, begin_attempt
 from merestone.lineage.store.run_manifest import newest_run
 from merestone.lineage.store.writing import SealedRun
-from merestone.publish.commit import Attempt, begun
-from merestone.publish.files import write_table
-from merestone.publish.records import version_of
 from merestone.results.finding import Finding
 from merestone.results.result import PublishResult
+from merestone.writer.commit import Attempt, begun
+from merestone.writer.files import write_table
+from merestone.writer.records import version_of
 
 TOKEN_DAYS = 7  # how long a confirmation token holds
 
@@ -34,7 +34,6 @@ def fates(result: PublishResult) -> dict[str, int]:
     return {
         "delivered": result.delivered,
         "unchanged": result.unchanged,
-        "refreshed": result.refreshed,
         "rejected": result.rejected,
         "held": result.held,
         **result.delta.to_json(),
@@ -56,7 +55,6 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
             delivered=received.rows if received else 0,
             run_id=None,
             current=run.parent_version,
-            file=run.settings.shown,
             notices=run.publication.notices,
             rejected=bad,
             files_carried=len(run.files),
@@ -64,9 +62,7 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
         )
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))
     warned = tuple(each for each in result.findings if by == "guard" and each not in ordered)  # before the stop
-    result = replace(
-        result, status="refused", refused_by=by, findings=(*ordered, *warned), version=run.parent_version, command=run.settings.command
-    )
+    result = replace(result, status="refused", refused_by=by, findings=(*ordered, *warned), version=run.parent_version)
     if by == "guard" and received is not None and run.attempt is not None:
         now = environment.now()
         issued = environment.stamp(now)
@@ -201,7 +197,7 @@ def failed(run: Run, fault: BaseException) -> None:
     try:
         run.attempt = run.attempt or begun(run.store, run.nonce)
         if run.attempt is None:
-            begin_attempt(run, None, own_id=not (isinstance(fault, UsageError) and fault.field == "--run-id"))
+            begin_attempt(run, None, own_id=not (isinstance(fault, UsageError) and fault.field == "run_id"))
         if run.attempt is None:
             return  # a dry run
         if version_of(run.store, run.attempt.intent) is None:

@@ -64,7 +64,7 @@ def emptied(run: Run, known: Known) -> list[Finding]:
 
 
 def confirmed(run: Run, stops: list[Finding]) -> bool:
-    """Whether --confirm names the token of exactly this stop; notes who confirmed."""
+    """Whether the run came with the token of exactly this stop; notes who confirmed."""
     given = run.settings.confirm
     if given is None:
         return False

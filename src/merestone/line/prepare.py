@@ -44,7 +44,6 @@ from merestone.normalise.cast import CastPlan, plan_cast
 from merestone.normalise.epochs import check_epoch, stored_epoch
 from merestone.normalise.transform import operation_for
 from merestone.publication.publication import CrsRule, Publication
-from merestone.publish.files import FileLayout, layout_of
 from merestone.reference.ground import metres_per_unit, unit_name
 from merestone.reference.identity import identify
 from merestone.reference.operation import Operation
@@ -53,6 +52,7 @@ from merestone.results.finding import Finding
 from merestone.source.grids import GridFolders
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, Source
+from merestone.writer.files import FileLayout, layout_of
 
 _NO_BOUNDS = (0.0, 0.0, 1.0, 1.0)  # of the Hilbert order, until the extent of a first version is known
 
@@ -395,7 +395,7 @@ def _follows(contract: Contract, publication: Publication, last: Manifest | None
         raise UsageError(
             f"partition is by {rule.by} {rule.column or ''}, the published dataset by {before['by']} {before.get('column') or ''}".rstrip(),
             field="partition",
-            hint="keep the scheme; changing it (resort --partition) is not in this version",
+            hint="keep the scheme; this version cannot change it",
         )
     return changed
 

@@ -21,9 +21,9 @@ from merestone.line.projection import Projection
 from merestone.line.reading import KEY, Reading
 from merestone.line.whole_rules import WholeRules
 from merestone.publication.publication import Publication
-from merestone.publish.files import FileLayout
 from merestone.results.finding import Finding
 from merestone.source.port import Delivery, Source
+from merestone.writer.files import FileLayout
 
 
 @dataclass(frozen=True, slots=True)

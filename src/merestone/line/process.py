@@ -24,6 +24,7 @@ from merestone.line.process_batch import DELIVERED, ProcessedBatch, ProcessSteps
 from merestone.line.reading import KEY
 from merestone.line.row_evidence import RowEvidence
 from merestone.results.finding import Steps
+from merestone.results.progress import Progress, Watch, nobody
 from merestone.scratch.spool import Numbers, Spool
 
 Events = Callable[[int, Any, list[Steps]], None]
@@ -65,6 +66,7 @@ def process(
     rules: bool = True,
     evidence: RowEvidence | None = None,
     events: Events | None = None,
+    watch: Watch = nobody,
 ) -> Processed:
     """Bring every candidate into the contract's form and judge it by itself.
 
@@ -78,6 +80,7 @@ def process(
         evidence: takes the rows at fault; None where none is kept.
         events: called with (batch number, feature ids, steps) for each batch, in order: the lineage of what the steps did. None where
             nobody listens.
+        watch: is called after each batch.
     """
     size, layouts = len(candidates), prepared.digests
     steps = ProcessSteps(
@@ -99,6 +102,7 @@ def process(
     total = _Total(out, prepared.geometry, evidence)
     for number, (batch, one) in enumerate(_both(units(), engine)):
         here = total.add(batch, one)
+        watch(Progress("pass 2", here.stop, size))
         out.spool.write(one.rows)
         if not layouts.one:
             out.digest[here] = one.digest

@@ -103,7 +103,7 @@ def _publish(run: Run) -> PublishResult:
 
     try:
         with run.stage("pass 1"):
-            received = run.received = receive(terms, known, run.folder, run.engine, run.evidence)
+            received = run.received = receive(terms, known, run.folder, run.engine, run.evidence, run.settings.progress)
     except UnreadableValueError as fault:
         return refuse(run, [*findings, fault.finding], "contract")
     if received.rows == 0 and terms.columnless:
@@ -122,7 +122,14 @@ def _publish(run: Run) -> PublishResult:
     with run.stage("pass 2"):
         before = published_before(run, known, received.candidates.slot)
         processed = process(
-            terms, received.candidates, before, run.folder, run.engine, evidence=run.evidence, events=lambda *what: _trace(run, *what)
+            terms,
+            received.candidates,
+            before,
+            run.folder,
+            run.engine,
+            evidence=run.evidence,
+            events=lambda *what: _trace(run, *what),
+            watch=run.settings.progress,
         )
         run.evidence.lines.append(kept)
         processed.tally.add(faults_of(kept), rows=np.zeros(kept.num_rows, np.int64), ids=kept.column("feature_id").combine_chunks())

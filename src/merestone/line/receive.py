@@ -35,6 +35,7 @@ from merestone.line.row_evidence import RowEvidence, of_rows
 from merestone.line.strays import Strays, may_stray
 from merestone.normalise.cast import misfit_faults, untypable_findings
 from merestone.results.finding import Finding, RowFaults
+from merestone.results.progress import Progress, Watch, nobody
 from merestone.scratch.spool import Spool
 
 _EXPECTED_ROWS = 1 << 20  # of a delivery that does not say how many it has
@@ -81,7 +82,7 @@ def without_missing(findings: Iterable[Finding]) -> list[Finding]:
     return [each for each in findings if not (each.surface == "schema" and each.rule == "missing")]
 
 
-def receive(prepared: Prepared, known: Known, folder: str, engine: Engine, evidence: RowEvidence) -> Received:
+def receive(prepared: Prepared, known: Known, folder: str, engine: Engine, evidence: RowEvidence, watch: Watch = nobody) -> Received:
     """Read the delivery and hold it against a version.
 
     Args:
@@ -90,11 +91,12 @@ def receive(prepared: Prepared, known: Known, folder: str, engine: Engine, evide
         folder: the scratch folder.
         engine: what carries out the units.
         evidence: takes the rows at fault.
+        watch: is called after each batch.
 
     Raises:
         SourceError: it breaks off or cannot be decoded.
     """
-    reception = Reception(prepared, known, folder, source_layout=prepared.digests.source, evidence=evidence)
+    reception = Reception(prepared, known, folder, source_layout=prepared.digests.source, evidence=evidence, watch=watch)
     spool = Spool(folder, "candidates", prepared.candidate_schema)
     for batch in reception.batches(engine):
         spool.write(batch.rows)
@@ -134,6 +136,7 @@ class Reception:
         folder: the scratch folder.
         source_layout: the layout of the source digest; None where nothing is compared.
         evidence: takes the rows at fault; None where none is kept.
+        watch: is called after each batch.
 
     Attributes:
         received: what was found, once it is concluded.
@@ -141,8 +144,16 @@ class Reception:
     """
 
     def __init__(
-        self, prepared: Prepared, known: Known, folder: str, *, source_layout: Layout | None = None, evidence: RowEvidence | None = None
+        self,
+        prepared: Prepared,
+        known: Known,
+        folder: str,
+        *,
+        source_layout: Layout | None = None,
+        evidence: RowEvidence | None = None,
+        watch: Watch = nobody,
     ) -> None:
+        self._watch = watch
         self.received: Received | None = None
         self.waits = False
         self._prepared, self._known, self._source_layout, self._evidence = prepared, known, source_layout, evidence
@@ -173,6 +184,7 @@ class Reception:
         for one in engine.run_units(receive_batch, self._units()):
             number = np.arange(one.first_row, one.first_row + one.rows.num_rows, dtype=np.int64)
             self._count(one, number)
+            self._watch(Progress("pass 1", self._rows, self._prepared.source.delivery.rows))
             batch = self._candidates(one, number)
             self.waits = hopeless or may_stray(self._prepared.rules, one.measures)
             if len(batch.row):

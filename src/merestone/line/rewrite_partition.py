@@ -16,9 +16,9 @@ from merestone.dataset.manifest import DataFile
 from merestone.errors import InternalError
 from merestone.line.published_rows import PublishedRows
 from merestone.line.reading import KEY
-from merestone.publish.files import FileLayout, sort_rows, write_partition
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
+from merestone.writer.files import FileLayout, sort_rows, write_partition
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The run of a roll-back: its attempt, its commit, its record.
 
-Not here: what a roll-back commits (`publish.rollback`).
+Not here: what a roll-back commits (`writer.rollback`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from merestone.errors import MerestoneError, UnknownOutcomeError, UsageError
 from merestone.line import environment
 from merestone.line.finish import close
 from merestone.line.run import derive_run_id
-from merestone.publish.commit import Attempt, begin
-from merestone.publish.records import version_of, write_up_abandoned
-from merestone.publish.rollback import RolledBack, rollback
+from merestone.writer.commit import Attempt, begin
+from merestone.writer.records import version_of, write_up_abandoned
+from merestone.writer.rollback import RolledBack, rollback
 
 
 def roll_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
@@ -32,9 +32,9 @@ def roll_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
     """
     store, head, started = dataset.store, dataset.current(), environment.now()
     if not reason.strip():
-        raise UsageError("a roll-back needs a reason", field="--reason", hint='say why: --reason "wrong export of 2026-03-02"')
+        raise UsageError("a roll-back needs a reason", field="reason", hint='say why: «reason="wrong export of 2026-03-02"»')
     if to == head.manifest.version:
-        raise UsageError(f"v{to} is the current version already", field="--to", hint="`merestone log` lists the versions")
+        raise UsageError(f"v{to} is the current version already", field="to", hint="«log(DATASET)» lists the versions")
     dataset.manifest(to)
     run_id = derive_run_id(head.manifest.name, head.sha256, f"roll back to {to}")
     write_up_abandoned(store, now=environment.stamp(environment.now()), by=run_id)

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from merestone.gate.findings import findings_table, reasons
 from merestone.line.reading import KEY
-from merestone.publish.files import REJECTS_SCHEMA
 from merestone.results.finding import RowFaults
+from merestone.writer.files import REJECTS_SCHEMA
 
 
 @dataclass(slots=True)

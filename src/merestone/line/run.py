@@ -30,10 +30,11 @@ from merestone.lineage.event.collector import LineageCollector
 from merestone.lineage.store.recorded_schema import check_schema
 from merestone.lineage.store.writing import ROOT, RunWriter
 from merestone.publication.publication import Publication
-from merestone.publish.commit import Attempt, begin
-from merestone.publish.records import write_up_abandoned
 from merestone.results.finding import Steps
+from merestone.results.progress import Progress
 from merestone.storage.port import Store
+from merestone.writer.commit import Attempt, begin
+from merestone.writer.records import write_up_abandoned
 
 
 @dataclass(slots=True)
@@ -66,10 +67,13 @@ class Run:
     def stage(self, name: str) -> Iterator[None]:
         """Time a stage for the run record."""
         begun = time.perf_counter()
+        self.settings.progress(Progress(name))
         try:
             yield
         finally:
-            self.stages[name] = round(self.stages.get(name, 0.0) + time.perf_counter() - begun, 3)
+            seconds = time.perf_counter() - begun
+            self.stages[name] = round(self.stages.get(name, 0.0) + seconds, 3)
+            self.settings.progress(Progress(name, seconds=seconds))
             environment.give_back_memory()
 
     @property
@@ -154,7 +158,7 @@ def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> Non
     Args:
         run: the run.
         delivery: the digest of what was delivered, None where it could not be read.
-        own_id: whether --run-id counts; an attempt that gave another delivery's id is on record under an id of its own.
+        own_id: whether the given run id counts; an attempt that gave another delivery's id is on record under an id of its own.
 
     Raises:
         UsageError: the run id was used for another delivery.
@@ -192,6 +196,6 @@ def _check_run_id(run: Run, delivery: str) -> None:
         if seen is not None and seen != delivery:
             raise UsageError(
                 f"run id {run.settings.run_id} was used for another delivery",
-                field="--run-id",
-                hint="give each delivery its own --run-id, or leave it out: the id is then derived from the delivery",
+                field="run_id",
+                hint="give each delivery its own «run_id», or leave it out: the id is then derived from the delivery",
             )

@@ -8,21 +8,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from merestone.results.progress import Watch, nobody
+
 
 @dataclass(frozen=True, slots=True)
 class PublishSettings:
-    """How one publish is called. `shown` is the publication file as it was typed, `command` what repeats the run without a token, for real."""
+    """How one publish is called.
+
+    Args:
+        run_id: a name for the run; None derives it from the delivery and the current version.
+        confirm: the token of a stop that a person lets pass.
+        dry_run: whether nothing is written.
+        progress: is called as the run goes on.
+    """
 
     run_id: str | None = None
     confirm: str | None = None
     dry_run: bool = False
-    shown: str = ""
-    command: str = ""
-
-    @property
-    def repeat(self) -> str:
-        """What repeats the run for real, with the token that it was given."""
-        return self.command + (f" --confirm {self.confirm}" if self.confirm is not None else "")
+    progress: Watch = nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class CheckSettings:
         errors: a layer to write with every place of every finding, GeoPackage or GeoJSON.
         page: whether the HTML page is asked for.
         now: the time that the age of the data is judged at, aware; None is the time of the check.
+        progress: is called as the check goes on.
     """
 
     delivery: str
@@ -42,6 +46,7 @@ class CheckSettings:
     errors: str | None = None
     page: bool = False
     now: datetime | None = None
+    progress: Watch = nobody
 
     @property
     def drawn(self) -> bool:

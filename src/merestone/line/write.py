@@ -1,6 +1,6 @@
 """A version made: pass 3, change log, index, findings, lineage, and the commit that makes all of them true at once.
 
-Not here: the protocol of the commit (`publish.commit`), what is written in a file (`publish.files`).
+Not here: the protocol of the commit (`writer.commit`), what is written in a file (`writer.files`).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from merestone.line.rewrite import rewrite
 from merestone.line.rewrite_partition import RewriteJob
 from merestone.line.run import Run
 from merestone.lineage.store.writing import SealedRun
-from merestone.publish.files import FileLayout, write_pieces, write_table
-from merestone.publish.pages import PAGES, write_page
 from merestone.results.finding import PASS, WARN, Steps
 from merestone.results.result import PublishResult
+from merestone.writer.files import FileLayout, write_pieces, write_table
+from merestone.writer.pages import PAGES, write_page
 
 PUBLISH_BATCH = 1 << 23  # batch numbers of stage `publish` start here, beyond those of any delivery
 
@@ -47,7 +47,7 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Chang
     """Write everything that the new version names, and commit it.
 
     Raises:
-        StoreError, ConflictError, UnknownOutcomeError: as `publish.commit`; the old version stays valid and readable.
+        StoreError, ConflictError, UnknownOutcomeError: as `writer.commit`; the old version stays valid and readable.
         InternalError: the files hold another number of features than was counted; nothing is committed then.
     """
     attempt, terms, received, head, step = run.attempt, run.terms, run.delivery, run.head, environment.fault_step()

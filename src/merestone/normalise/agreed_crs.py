@@ -1,7 +1,7 @@
 """Whether the reference system of a delivery is known, and the agreed one or another that the publication accepts by name.
 
 Not here: which system a text means (`reference.identity`), axis order by evidence (`gate.whereabouts`), moving coordinates (`transform`).
-Clause: spec/contract.md section 3, surface 2.
+Clause: docs/spec/gate.md#axis-order.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Not here: the values themselves (`publication`), the contract's clauses (`contract`), whether the source exists (`source`).
 
-Spec: spec/publication.md. A known setting of a later version is refused where ignoring it could change what is published, where, or
+See docs/spec/gate.md#settings-of-later-versions. A known setting of a later version is refused where ignoring it could change what is published, where, or
 what is guarded (`NOT_YET`); otherwise it is accepted and named in `notices` (`NOT_IN_EFFECT`).
 """
 
@@ -345,12 +345,12 @@ def read_publication_and_contract(path: str) -> tuple[Publication, Contract]:
 
 
 def with_source(publication: Publication, path: str) -> Publication:
-    """The publication with another delivery (`--source`); layer, CRS and encoding assertions stay. `path` is relative to the work folder.
+    """The publication with another delivery (`source`); layer, CRS and encoding assertions stay. `path` is relative to the work folder.
 
     Raises:
         UsageError: the path means no file of this machine.
     """
-    return replace(publication, source=replace(publication.source, path=local_path(path, field="--source", what="a source")))
+    return replace(publication, source=replace(publication.source, path=local_path(path, field="source", what="a source")))
 
 
 def place_of(path: str) -> tuple[str, str] | None:

@@ -13,7 +13,7 @@ from pyproj import CRS
 from merestone.reference.systems import horizontal
 
 METRES_PER_DEGREE: Final = 111_320.0
-"""A degree on the ground, for rules that compare grids (spec/change.md section 2)."""
+"""A degree on the ground, for rules that compare grids (docs/spec/fingerprint.md#two-digests)."""
 
 
 def metres_per_unit(crs: CRS) -> float:

@@ -1,7 +1,7 @@
 """Which reference system a text means: any spelling to an authority code, at full confidence or not at all.
 
 Not here: whether a delivery's system is the agreed one (`normalise.agreed_crs`), transformation (`operation`).
-Clauses: spec/contract.md section 3, surface 2; ISO 19111 (a compound system is another than its horizontal part); RFC 7946 and
+Clauses: docs/spec/gate.md#axis-order; ISO 19111 (a compound system is another than its horizontal part); RFC 7946 and
 GeoParquet 1.1 (OGC:CRS84 and EPSG:4326 are one for data in x, y order). A code that a text claims counts where its parameters are those that
 PROJ's database has under that code; a text without a code is compared with every code. So two versions of the EPSG dataset in one process,
 GDAL's and PROJ's, give one answer.

@@ -2,7 +2,7 @@
 
 Not here: text and JSON (`text`, `jsonout`), the page with a map (`findings_page`).
 
-JUnit: one test case a finding, so that a build page lists them apart; a check without findings is one case that passes.
+JUnit: one test case a finding, which a build page lists apart; a check without findings is one case that passes.
 SARIF: OASIS SARIF 2.1.0, one result a finding, the delivery as its artifact; samples are logical locations, with x and y as properties.
 """
 

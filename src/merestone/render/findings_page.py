@@ -1,4 +1,4 @@
-"""The page of `check --html`: the findings of a delivery as a list and a map, self-contained and without network.
+"""The findings page: the findings of a delivery as a list and a map, self-contained and without network.
 
 Not here: finding anything (`gate`), reading the delivery (`run.check`), the map of a change (`map`), the file's frame (`page`).
 
@@ -55,7 +55,7 @@ def page(result: CheckResult, places: Sequence[Place], *, crs: str, geographic: 
     shapes, left_out = _outlines(shown)
     notes = []
     if len(shown) < len(places):
-        notes.append(f"Shown are {len(shown):,} of {len(places):,} places; --errors FILE writes all of them.")
+        notes.append(f"Shown are {len(shown):,} of {len(places):,} places; a layer of errors holds all of them.")
     if left_out:
         notes.append(f"The page would grow too large: {plural(left_out, 'place')} without an outline.")
     data = {
@@ -75,7 +75,7 @@ def page(result: CheckResult, places: Sequence[Place], *, crs: str, geographic: 
 
 
 def _choose(places: Sequence[Place], findings: int) -> list[Place]:
-    """All places, or the first of each finding, so that none crowds out another."""
+    """All places, or the first of each finding: none crowds out another."""
     if len(places) <= PLACES:
         return list(places)
     each, seen, kept = max(PLACES // max(findings, 1), 1), [0] * findings, []

@@ -51,7 +51,7 @@ def extend(data: bytes, record: Record, shown: str) -> str:
 
     Raises:
         SourceError: a DOCTYPE, or not well-formed.
-        ValueError: the root is no MD_Metadata of either encoding.
+        ValueError: the root is not MD_Metadata in either encoding.
     """
     read_record(data, shown)
     builder = ET.TreeBuilder(insert_comments=True)

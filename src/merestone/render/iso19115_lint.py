@@ -98,9 +98,9 @@ def _times(root: ET.Element) -> Iterator[str]:
             except ValueError:
                 sound = False
             if not sound:
-                yield f"{name} {text!r} is no time in UTC (2026-03-01T04:05:06Z)"
+                yield f"{name} {text!r} is not a time in UTC (2026-03-01T04:05:06Z)"
         elif name == "Date" and not _is_date(text):
-            yield f"Date {text!r} is no date"
+            yield f"Date {text!r} is not a date"
 
 
 def _is_date(text: str) -> bool:
@@ -132,9 +132,9 @@ def _codes(root: ET.Element) -> Iterator[str]:
         name = _local(element)
         if name == "LanguageCode":
             if not _LANGUAGE.fullmatch(value):
-                yield f"LanguageCode {value!r} is no code of ISO 639-2"
+                yield f"LanguageCode {value!r} is not a code of ISO 639-2"
         elif name not in CODES:
-            yield f"{name} is no code list that this check knows"
+            yield f"{name} is not a code list that this check knows"
         elif value not in CODES[name]:
             yield f"{name} has no value {value!r}"
 
@@ -172,9 +172,9 @@ def _extents(root: ET.Element) -> Iterator[str]:
             yield "a bounding box lacks a side that is a number"
             continue
         if not all(map(math.isfinite, (west, east, south, north))) or max(abs(west), abs(east)) > 180 or not -90 <= south <= north <= 90:
-            yield f"the bounding box {west:g}, {east:g}, {south:g}, {north:g} is no place on Earth"
+            yield f"the bounding box {west:g}, {east:g}, {south:g}, {north:g} is not a place on Earth"
         elif west == east == south == north == 0:
-            yield "the bounding box is all zeros: leave it out where there is no extent"
+            yield "the bounding box is all zeros: leave it out where the extent is unknown"
 
 
 def _texts(root: ET.Element) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The page of `changes --html`: a change between two versions as one self-contained map that needs no network.
+"""The page of a change: a change between two versions as one self-contained map that needs no network.
 
 Not here: reading versions and feeds (`dataset`), the file's frame (`page`), writing it (`cli`). The look and the drawing are in map.html
 and map.js beside this module.
@@ -28,7 +28,7 @@ _POINT, _LINE, _RING = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class MapFeature:
-    """One touched feature. `before` and `after` are WKB in the contract's CRS, x before y, None where there is no geometry.
+    """One touched feature. `before` and `after` are WKB in the contract's CRS, x before y, None where the geometry is missing.
 
     `fields` are the attributes that differ, as (name, old, new); of an added or removed feature, what is worth showing with None on the
     other side. `labels` are "reversed" and "rekeyed". `move` is the largest distance between old and new in units of the CRS.
@@ -81,7 +81,7 @@ def page(change: ChangeMap) -> str:
     total = change.totals.touched
     notes = []
     if total > len(shown):
-        notes.append(f"Shown are {len(shown):,} of {total:,} touched features; merestone changes lists all of them.")
+        notes.append(f"Shown are {len(shown):,} of {total:,} touched features; the file of changes holds all of them.")
     if shapes.simplified:
         notes.append(f"For the screen {plural(shapes.simplified, 'outline')} had to be simplified; the published geometry is not.")
     if shapes.left_out:

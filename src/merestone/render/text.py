@@ -1,6 +1,6 @@
-"""What a person sees: what happened, how many, why, and the next command (spec/publication.md).
+"""The endings of publish, diff, apply and check in words: what happened, how many, and why.
 
-Not here: printing (`cli`), machine output (`jsonout`).
+Not here: the next command (`cli.next_steps`: each door has its own), printing (`cli`), JSON (`results.form`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from merestone.errors import MerestoneError
 from merestone.results.finding import Finding
 from merestone.results.result import ApplyResult, Changed, CheckResult, Counts, DiffResult, PublishResult
 from merestone.words import count, distance, duration, ordinate, plural, size, visible
@@ -18,30 +17,30 @@ LISTED = 40
 """How many findings the text lists; the JSON has all of them."""
 
 
-def publish(result: PublishResult, look: str = "") -> str:
-    """The end of `publish` in words; ends without a line break. `look` is the command that shows a change at which a guard stopped."""
+def publish(result: PublishResult) -> str:
+    """The end of `publish` in words, without the next step; it ends without a line break."""
     if result.status == "refused":
-        lines = _stopped(result, look) if result.refused_by == "guard" else _refused(result)
+        lines = _stopped(result) if result.refused_by == "guard" else _refused(result)
     elif result.status == "unchanged":
         lines = _unchanged(result)
     else:
         lines = _published(result)
-    lines += [_row("note", notice) for notice in result.notices]
+    lines += [row("note", notice) for notice in result.notices]
     return "\n".join(lines)
 
 
 def diff(result: DiffResult) -> str:
     """The end of `diff` in words."""
     if result.refused:
-        head = _title(f"{result.before} and {result.after} cannot be compared.", result.seconds)
-        return "\n".join([head, *_findings(result.findings), *(_row("note", visible(each)) for each in result.notes)])
-    title = f"{result.before} to {result.after}: {_classes(result.delta) or 'no change'}, {count(result.unchanged)} unchanged"
-    lines = [_title(title, result.seconds), *_details(result.delta, result.changed, result.refreshed), *_findings(result.findings)]
-    lines += [_row("note", visible(each)) for each in result.notes]
+        head = title(f"{result.before} and {result.after} cannot be compared.", result.seconds)
+        return "\n".join([head, *_findings(result.findings), *(row("note", visible(each)) for each in result.notes)])
+    head = f"{result.before} to {result.after}: {_classes(result.delta) or 'no change'}, {count(result.unchanged)} unchanged"
+    lines = [title(head, result.seconds), *_details(result.delta, result.changed), *_findings(result.findings)]
+    lines += [row("note", visible(each)) for each in result.notes]
     if result.keys is not None:
         for name, keys in result.keys.items():
             if keys:
-                lines.append(_row(name, ", ".join(visible(key) for key in keys)))
+                lines.append(row(name, ", ".join(visible(key) for key in keys)))
     return "\n".join(lines)
 
 
@@ -49,23 +48,18 @@ def apply(result: ApplyResult) -> str:
     """The end of `apply` in words."""
     step = f"{result.name} {f'v{result.start}' if result.start else 'nothing'} to v{result.end}"
     if result.status == "unchanged":
-        return _title(f"{result.onto} is {result.name} v{result.end} already: same set digest {result.set_digest[:12]}.", result.seconds)
+        return title(f"{result.onto} is {result.name} v{result.end} already: same set digest {result.set_digest[:12]}.", result.seconds)
     if result.status == "refused":
-        lines = [_title(f"{step} does NOT apply to {result.onto}. It stays as it is.", result.seconds)]
+        lines = [title(f"{step} does NOT apply to {result.onto}. It stays as it is.", result.seconds)]
         if result.findings:
             return "\n".join([*lines, *_findings(result.findings)])
-        return "\n".join(
-            [
-                *lines,
-                _row("digest", f"{result.set_digest} there, {result.expected} is {f'v{result.start}' if result.start else 'nothing'}"),
-                _row("next", "name the version that the copy is at with --from, or make the copy anew: merestone read DATASET --out FILE"),
-            ]
-        )
+        wanted = f"v{result.start}" if result.start else "nothing"
+        return "\n".join([*lines, row("digest", f"{result.set_digest} there, {result.expected} is {wanted}")])
     made = f" as its v{result.version}" if result.version is not None else ""
     return "\n".join(
         [
-            _title(f"{step} applied to {result.onto}{made}: {_classes(result.delta) or 'no change'}", result.seconds),
-            _row("proved", f"{plural(result.features, 'feature')}, set digest {result.set_digest} as in {result.name} v{result.end}"),
+            title(f"{step} applied to {result.onto}{made}: {_classes(result.delta) or 'no change'}", result.seconds),
+            row("proved", f"{plural(result.features, 'feature')}, set digest {result.set_digest} as in {result.name} v{result.end}"),
         ]
     )
 
@@ -78,12 +72,12 @@ def check(result: CheckResult) -> str:
     extent = f": {plural(errors, 'error')}" if errors else ""
     extent += (", " if extent else ": ") + plural(warnings, "warning") if warnings else ""
     held = "no row was checked" if errors and not result.rows else plural(result.rows, "row")  # columns or CRS can end it before the first
-    lines = [_title(f"{result.delivery} {said} {result.contract} ({held}){extent}", result.seconds)]
+    lines = [title(f"{result.delivery} {said} {result.contract} ({held}){extent}", result.seconds)]
     lines += _findings(result.findings)
     if result.status == "pass" and not result.rows:
-        lines.append(_row("empty", "there is no row in it; `publish` stops it where anything is published"))
+        lines.append(row("empty", "it has no rows; `publish` stops it where anything is published"))
     lines += [
-        _row(
+        row(
             "axes",
             f"{visible(name)}: undecidable whether x and y are swapped ({'; '.join(said['evidence'])}); "
             "an `extent` in the contract would decide",
@@ -91,18 +85,8 @@ def check(result: CheckResult) -> str:
         for name, said in result.axes.items()
         if said["decision"] == "undecidable"
     ]
-    lines += [_row("unchecked", text) for text in result.errors]
-    if not result.drawn and any(sample.x is not None for each in result.findings for sample in each.features):
-        lines.append(_row("places", "--html FILE draws the findings on a map, --errors FILE writes them as a layer for a GIS"))
+    lines += [row("unchecked", text) for text in result.errors]
     return "\n".join(lines)
-
-
-def error(fault: MerestoneError) -> str:
-    """A command that could not run: the thing, and the next step."""
-    lines = [f"merestone: {fault.message}"]
-    if fault.hint:
-        lines.append(f"  next: {fault.hint}")
-    return "\n".join(visible(line) for each in lines for line in each.split("\n"))
 
 
 def observed(each: Finding) -> str:
@@ -117,7 +101,7 @@ def finding(each: Finding, width: int = 0) -> list[str]:
     label = "warning: " if each.severity == "warning" else ""
     margin = " " * (width + 5)
     lines = [f"  {name.ljust(width)}   {label}{visible(observed(each))}", f"{margin}expected {visible(each.expected)}"]
-    told = [f"{count(each.count)}{' rows' if _of_rows(each) else ''} in all"] if each.surface != "guard" and not _tells(each) else []
+    told = [f"{count(each.count)}{' rows' if _of_rows(each) else ''} in all"] if each.surface != "guard" and not _counts(each) else []
     place = next((sample for sample in each.features if sample.x is not None and sample.y is not None), None)
     if place is not None and place.x is not None and place.y is not None:
         who = visible(place.id) if place.id is not None else f"row {place.row}"
@@ -130,8 +114,8 @@ def finding(each: Finding, width: int = 0) -> list[str]:
     return lines
 
 
-def _tells(each: Finding) -> bool:
-    """Whether the words of a finding tell its number."""
+def _counts(each: Finding) -> bool:
+    """Whether the words of a finding name its number."""
     # A number with its noun: "3 null keys", "2,481 of 2,481 rows"; neither a row ("rows 6 and 9") nor a key or part of it ("105-6 twice").
     return each.count <= 1 or re.search(rf"(?<![^ (])(?<!key )(?<!row )(?<!rows ){each.count:,} (?!and )[a-z]", each.observed) is not None
 
@@ -157,10 +141,10 @@ def _published(result: PublishResult) -> list[str]:
         head = f"{result.name} v{result.version} published: {plural(result.features, 'feature')}"
     else:
         head = f"{result.name} v{result.version} published: {_classes(delta) or 'no feature changed'}"
-    lines = [_title(head, result.seconds), *_details(delta, result.changed, result.refreshed)]
+    lines = [title(head, result.seconds), *_details(delta, result.changed)]
     if result.rejected:
         held = f", {count(result.held)} of them stay as last accepted" if result.held else ""
-        lines.append(_row("rejected", f"{plural(result.rejected, 'row')} in quarantine{held}"))
+        lines.append(row("rejected", f"{plural(result.rejected, 'row')} in quarantine{held}"))
     lines += _findings(_news(result))
     total = result.files_written + result.files_carried
     done = "to rewrite" if planned else ("written" if first else "rewritten")
@@ -172,36 +156,29 @@ def _published(result: PublishResult) -> list[str]:
     )
     if result.rebuild is not None and not first:
         files += f"; a rebuild writes {count(result.rebuild[0])} (about {size(result.rebuild[1])})"
-    lines.append(_row("files", files))
+    lines.append(row("files", files))
     if planned and not first:
         lines.append(
-            _row(
+            row(
                 "rows",
                 f"{count(result.rows_written)} of {count(result.features)} to rewrite; changes lie in "
                 f"{count(result.partitions_touched)} of {plural(result.partitions, 'partition')}",
             )
         )
-    file = result.file or result.name
-    if planned:
-        lines.append(_row("next", result.command or f"merestone publish {file}"))
-    elif first:
-        lines.append(_row("next", f"merestone read {file}; tomorrow the same command on the next export"))
-    else:
-        lines.append(_row("next", f"merestone changes {file} --html v{result.version}.html"))
     return lines
 
 
 def _unchanged(result: PublishResult) -> list[str]:
     lines = [
-        _title(
+        title(
             f"{result.name} unchanged: {plural(result.delivered, 'row')} delivered, same content. v{result.version} stays current.",
             result.seconds,
         )
     ]
-    lines += _details(result.delta, None, result.refreshed)
+    lines += _details(result.delta, None)
     if result.rejected:
         held = f", {count(result.held)} of them stay as last accepted" if result.held else ""
-        lines.append(_row("rejected", f"{plural(result.rejected, 'row')} in quarantine{held}"))
+        lines.append(row("rejected", f"{plural(result.rejected, 'row')} in quarantine{held}"))
     return lines + _findings(_news(result))
 
 
@@ -217,23 +194,13 @@ def _refused(result: PublishResult) -> list[str]:
     return lines
 
 
-def _stopped(result: PublishResult, look: str) -> list[str]:
+def _stopped(result: PublishResult) -> list[str]:
     lines = [f"{result.name} STOPPED by a guard. {_stays(result)}"]
     lines += _findings(result.findings)
     if result.delta.touched:
-        lines.append(_row("change", f"{_classes(result.delta)}; {count(result.unchanged)} unchanged"))
-    if look and any(each.surface == "guard" and each.rule not in ("withdrawn", "empty") for each in result.findings):
-        lines.append(_row("look", look))
+        lines.append(row("change", f"{_classes(result.delta)}; {count(result.unchanged)} unchanged"))
     if result.current is not None:
-        lines.append(f"  if not meant: have the producer correct the delivery; v{result.current} stays until a sound one comes")
-    if result.confirm:
-        against = f"against v{result.current} only" if result.current is not None else "only"
-        until = f", until {result.expires}" if result.expires else ""
-        lines.append(f"  if meant: repeat with --confirm {result.confirm} (this delivery {against}{until})")
-        if result.command:
-            lines.append(_row("confirm", f"{result.command} --confirm {result.confirm}"))
-    elif result.command:  # a dry run leaves nothing behind that a token could be held against
-        lines.append(_row("next", f"{result.command}, which stops alike and gives the token to confirm it with"))
+        lines.append(f"  if not meant: correct the delivery; v{result.current} stays current until then")
     return lines
 
 
@@ -252,7 +219,7 @@ def _classes(delta: Counts) -> str:
     )
 
 
-def _details(delta: Counts, changed: Changed | None, refreshed: int) -> list[str]:
+def _details(delta: Counts, changed: Changed | None) -> list[str]:
     lines = []
     if changed is not None and delta.changed:
         parts = []
@@ -269,16 +236,20 @@ def _details(delta: Counts, changed: Changed | None, refreshed: int) -> list[str
             text += f"; {count(delta.reversed)} only reversed"
         if changed.most is not None:
             text += f"; most in {visible(changed.most[0])} ({count(changed.most[1])})"
-        lines.append(_row("changed", text))
+        lines.append(row("changed", text))
     if delta.rekeyed:
-        lines.append(_row("rekeyed", f"{plural(delta.rekeyed, 'feature')} with the same content under another key (added and removed)"))
-    if refreshed or delta.suppressed:
-        parts = [f"{count(refreshed)} delivered in other bytes, same content"] if refreshed else []
+        lines.append(row("rekeyed", f"{plural(delta.rekeyed, 'feature')} with the same content under another key (added and removed)"))
+    if delta.refreshed or delta.suppressed:
+        parts = [f"{count(delta.refreshed)} delivered in other bytes, same content"] if delta.refreshed else []
         if delta.suppressed:
             parts.append(f"{count(delta.suppressed)} within the grid of what is published (noise)")
-        lines.append(_row("ignored", ", ".join(parts)))
+        lines.append(row("ignored", ", ".join(parts)))
+    if delta.backfilled:
+        lines.append(row("backfilled", f"{plural(delta.backfilled, 'feature')} of them only got values in fields that the contract added"))
     if delta.reprocessed:
-        lines.append(_row("reprocessed", f"{plural(delta.reprocessed, 'feature')} delivered as before, made anew under new rules"))
+        lines.append(row("reprocessed", f"{plural(delta.reprocessed, 'feature')} delivered as before, made anew under new rules"))
+    if delta.replaced:
+        lines.append(row("replaced", f"{plural(delta.replaced, 'feature')} written to another cell; their content did not change"))
     return lines
 
 
@@ -287,13 +258,15 @@ def _findings(findings: Iterable[Finding]) -> list[str]:
     width = max((len(f"{each.surface}.{each.rule}") for each in ranked[:LISTED]), default=0)
     lines = [line for each in ranked[:LISTED] for line in finding(each, width)]
     if len(ranked) > LISTED:
-        lines.append(f"  and {plural(len(ranked) - LISTED, 'finding')} more; --json lists all of them")
+        lines.append(f"  and {plural(len(ranked) - LISTED, 'finding')} more")
     return lines
 
 
-def _title(text: str, seconds: float) -> str:
+def title(text: str, seconds: float) -> str:
+    """The first line of an answer, with the time at its right."""
     return f"{text}  {duration(seconds).rjust(WIDTH - len(text) - 2)}"
 
 
-def _row(name: str, text: str) -> str:
+def row(name: str, text: str) -> str:
+    """A line of an answer: its name and its words."""
     return f"  {name.ljust(10)} {text}"

@@ -5,11 +5,15 @@ Not here: exceptions (`errors`), the checks themselves (`gate`), lineage events 
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from merestone.results.form import PERSON, to_json, when_set
+from merestone.results.notebook import Shown
 
 Surface = Literal["schema", "crs", "geometry", "service", "semantics", "guard"]
 Severity = Literal["error", "warning"]
@@ -18,27 +22,42 @@ SAMPLES = 20  # a finding carries up to this many features
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One feature that a finding is about: its key as text, its row in the delivery (from 1), its position in the contract's CRS."""
+    """One feature that a finding is about.
+
+    Attributes:
+        id: its key as text; null where the row has no key.
+        row: its row in the delivery, from 1.
+        x: its place in the CRS of the contract: easting or longitude.
+        y: its place in the CRS of the contract: northing or latitude.
+        observed: what was found in this row.
+    """
 
     id: str | None
     row: int | None
     x: float | None = None
     y: float | None = None
-    observed: str | None = None
+    observed: str | None = field(default=None, metadata=when_set())
 
     def to_json(self) -> dict[str, Any]:
         """The object in `findings[].features`."""
-        out: dict[str, Any] = {"id": self.id, "row": self.row, "x": self.x, "y": self.y}
-        if self.observed is not None:
-            out["observed"] = self.observed
-        return out
+        return dict(to_json(self))
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong with a delivery; the names are the JSON names of spec/contract.md section 3.
+class Finding(Shown):
+    """One thing that is wrong with a delivery or with a change.
 
-    `per_row`: a row finding (a share may be tolerated, rows go to quarantine); otherwise a delivery finding (always refuses).
+    Attributes:
+        surface: the surface of the contract that it is about, or `guard`.
+        field: the column, or what else it is about.
+        rule: the rule that was broken.
+        severity: error or warning.
+        expected: what the contract or the guard expects.
+        observed: what was found.
+        count: how many rows, pairs or places it concerns.
+        features: up to 20 of them.
+        remedy: what to do about it.
+        per_row: whether it concerns rows, of which a share may be tolerated, or the delivery as a whole.
     """
 
     surface: Surface
@@ -50,21 +69,11 @@ class Finding:
     count: int
     features: tuple[Sample, ...] = ()
     remedy: str = ""
-    per_row: bool = False
+    per_row: bool = dataclasses.field(default=False, metadata=PERSON)
 
     def to_json(self) -> dict[str, Any]:
         """The object in `findings`."""
-        return {
-            "surface": self.surface,
-            "field": self.field,
-            "rule": self.rule,
-            "severity": self.severity,
-            "expected": self.expected,
-            "observed": self.observed,
-            "count": self.count,
-            "features": [sample.to_json() for sample in self.features],
-            "remedy": self.remedy,
-        }
+        return dict(to_json(self))
 
 
 @dataclass(frozen=True, slots=True)

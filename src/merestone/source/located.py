@@ -111,7 +111,7 @@ def _nowhere(path: str) -> SourceError:
         return SourceError(
             "standard input is not read: a delivery is read more than once", field="source", hint="write it to a file, then name the file"
         )
-    return SourceError(f"there is no {path}", field="source", hint="check the path (in a publication file: source.path, or --source)")
+    return SourceError(f"there is no {path}", field="source", hint="check the path: «source», or source.path in a publication file")
 
 
 def _discard(found: Located | None) -> None:
@@ -217,7 +217,7 @@ def _choose(candidates: dict[str, str], spec: SourceSpec) -> str:
     raise SourceError(
         f"{spec.path} holds several files: {', '.join(sorted(names))}",
         field="source.layer",
-        hint="name one of them: with --layer, or as source.layer in a publication file",
+        hint="name one of them: «layer», or source.layer in a publication file",
     )
 
 

@@ -238,7 +238,7 @@ class VectorSource:
         raise SourceError(
             f"{self._found.shown} has {f'{len(layers)} layers' if asked is None else f'no layer {asked!r}; its layers'}: {listed}",
             field="source.layer",
-            hint="name one of them: with --layer, or as source.layer in a publication file",
+            hint="name one of them: «layer», or source.layer in a publication file",
         )
 
     def _shaped(self, batch: Any, first_row: int) -> Any:

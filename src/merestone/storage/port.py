@@ -1,6 +1,6 @@
 """Bytes by name: the few verbs that Merestone asks of a store.
 
-Not here: what the bytes mean, which name is the pointer (`publish.commit`), any one store (`local`).
+Not here: what the bytes mean, which name is the pointer (`writer.commit`), any one store (`local`).
 """
 
 from __future__ import annotations

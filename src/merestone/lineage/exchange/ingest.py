@@ -100,7 +100,7 @@ def read_batches(path: str, mapping: LogMapping | None = None, *, reserved: Rese
         return _of_lines(path, mapping, reserved or {})
     if mapping is not None:
         raise UsageError(
-            f"{path}: a mapping reads lines of JSON", field="--mapping", hint=f"give a file that ends in one of {', '.join(LINES)}"
+            f"{path}: a mapping reads lines of JSON", field="mapping", hint=f"give a file that ends in one of {', '.join(LINES)}"
         )
     if ending not in COLUMNS:
         raise UsageError(f"{path}: events are read from {', '.join((*LINES, *COLUMNS))}", field=path, hint="rename the file, or convert it")

@@ -168,7 +168,7 @@ def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) ->
             raise CorruptError(
                 f"{path} is not the part that was sealed: its Merkle root differs",
                 field=path,
-                hint="`merestone verify` names everything that was altered",
+                hint="«verify(DATASET)» names everything that was altered",
             )
         in_run = merkle.prove(roots, number).to_json()
         places = np.flatnonzero(np.asarray(pc.equal(table.column("feature_id"), feature_id))).tolist()
@@ -185,7 +185,7 @@ def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) ->
         raise UsageError(
             f"run {run.run_id!r} has no event of feature {feature_id!r}",
             field="feature_id",
-            hint="`merestone lineage why DATASET FEATURE` lists the runs that met it",
+            hint="«lineage.why(DATASET, FEATURE)» lists the runs that met it",
         )
     return proofs
 

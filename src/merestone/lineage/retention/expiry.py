@@ -95,7 +95,7 @@ def hold_of(text: str) -> tuple[str, str]:
             pass  # reported below
     raise UsageError(
         f"{text} says nothing that can be held",
-        field="--hold",
+        field="what",
         hint="run=ID, feature=ID, date=2026-03-01, date=2026-03-01..2026-03-31 or all",
     )
 
@@ -142,8 +142,8 @@ def release_hold(store: Store, number: str, reason: str, *, by: str, time: str, 
     if hold is None or hold.released is not None:
         raise UsageError(
             f"hold {number} does not exist" if hold is None else f"hold {number} is released already",
-            field="--release",
-            hint="`merestone lineage retain DATASET --window P --basis TEXT` lists the holds",
+            field="hold_id",
+            hint="«lineage.retain(DATASET, window=P, basis=TEXT)» lists the holds",
         )
     released = {"by": by, "reason": reason, "utc": time}
     store.create(below(root, f"{HOLDS}/{number}.released.json"), _json({"format": FORMAT, "id": number, **released}))
@@ -183,7 +183,7 @@ def cutoff(today: date, window: str) -> date:
     except (ValueError, OverflowError):
         first = date.min
     if not match or first >= today:
-        raise UsageError(f"{window!r} is not a window of at least a day", field="--window", hint="an ISO 8601 duration such as P6Y or P18M")
+        raise UsageError(f"{window!r} is not a window of at least a day", field="window", hint="an ISO 8601 duration such as P6Y or P18M")
     return first
 
 
@@ -305,7 +305,7 @@ def _prefix(store: Store, prefix: Prefix, needed: Mapping[str, Any], this: Pass,
                 raise CorruptError(
                     f"{damage.path} {damage.message}; nothing expired",
                     field=damage.path,
-                    hint="restore it from a backup; `merestone verify` names everything that was altered",
+                    hint="restore it from a backup; «verify(DATASET)» names everything that was altered",
                 )
         ids = needed.get(attempts[-1].run_id)
         carried = [_carried(store, each, ids, this, root) if ids is not None and len(ids) else None for each in attempts]

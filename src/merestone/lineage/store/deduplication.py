@@ -74,7 +74,7 @@ class DeduplicationReport:
 def deduplicate(table: pa.Table) -> pa.Table:
     """The rows that stand: per event_id the one with the highest sequence, in the order of the table. Never raises on a conflict.
 
-    Where one sequence bears two rows of an event, the worse outcome stands, so that no REJECT vanishes; among equals, the first row.
+    Where one sequence bears two rows of an event, the worse outcome stands, and no REJECT vanishes; among equals, the first row.
     """
     keep = _standing(table)
     return table if keep is None else _kept(table, keep)

@@ -222,7 +222,7 @@ def attempts_of(store: Store, run_id: str, root: str = ROOT) -> list[RunManifest
         raise UsageError(
             f"no sealed run {run_id!r} in {store.url}/{root}".rstrip("/"),
             field="run_id",
-            hint="`merestone lineage runs DATASET` lists the runs",
+            hint="«lineage.runs(DATASET)» lists the runs",
         )
     gone = expired_runs(store, root)
     return sorted((_standing_parts(store, read_manifest(store, name), gone, root) for name in names), key=lambda each: each.attempt)

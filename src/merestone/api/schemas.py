@@ -1,0 +1,76 @@
+"""The JSON Schema of every object that a command prints as JSON, made from the classes of the answers.
+
+Not here: how a class becomes a schema (`results.form`), the files below docs/reference/schemas (`docs/generate.py` writes them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from merestone.api import answers
+from merestone.contract.schema import json_schema as contract_document
+from merestone.results import form
+from merestone.results.diagnosis import DiagnoseResult
+from merestone.results.result import ApplyResult, CheckResult, DiffResult, PublishResult
+
+CLASSES: Final[Mapping[str, tuple[type, ...]]] = {
+    "init": (answers.DraftResult,),
+    "publish": (PublishResult,),
+    "check": (CheckResult,),
+    "diagnose": (DiagnoseResult,),
+    "diff": (DiffResult,),
+    "read": (answers.ReadResult, answers.FeatureCollection),
+    "files": (answers.FilesResult,),
+    "changes": (answers.ChangesResult,),
+    "apply": (ApplyResult,),
+    "log": (answers.LogResult,),
+    "status": (answers.StatusResult,),
+    "rollback": (answers.RollbackResult,),
+    "verify": (answers.VerifyResult,),
+    "contract lint": (answers.LintResult,),
+    "contract show": (answers.ContractResult,),
+    "contract infer": (answers.InferResult,),
+    "lineage summary": (answers.SummaryResult,),
+    "lineage why": (answers.WhyResult,),
+    "lineage validate-schema": (answers.SchemaFaultsResult,),
+    "lineage check-partitions": (answers.ProblemsResult,),
+    "lineage scorecard": (answers.ScorecardResult,),
+    "lineage history": (answers.HistoryResult,),
+    "lineage rejects": (answers.EventsResult,),
+    "lineage runs": (answers.RunsResult,),
+    "lineage query": (answers.EventsResult,),
+    "lineage check-complete": (answers.CompleteResult,),
+    "lineage ingest": (answers.IngestResult,),
+    "lineage retain": (answers.RetainResult, answers.HoldResult),
+    "lineage iso19115": (answers.Iso19115Result, answers.ProblemsResult),
+    "lineage openlineage": (answers.OpenLineageResult,),
+    "lineage prov": (answers.ProvResult,),
+    "lineage prove": (answers.ProveResult,),
+    "lineage evidence": (answers.EvidenceResult,),
+}
+"""Command to the classes of its answers; of several, the first is the usual one. `contract schema` prints a schema itself."""
+
+
+def json_schema(command: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the object that a command prints where it could run.
+
+    Args:
+        command: the full name, such as "publish" or "lineage why"; "error" for a command that could not run.
+
+    Raises:
+        KeyError: no such command exists.
+
+    Example:
+        >>> merestone.json_schema("publish")["properties"]["status"]["enum"]
+        ['published', 'unchanged', 'refused', 'planned']
+    """
+    if command == "error":
+        return form.schema(answers.ErrorResult, "merestone: error")
+    if command == "contract schema":
+        return {"$schema": form.DRAFT, "title": "merestone contract schema", "const": contract_document()}
+    classes = CLASSES[command]
+    title = f"merestone {command}"
+    if len(classes) == 1:
+        return form.schema(classes[0], title)
+    return form.schema_of_any(classes, title)

@@ -1,0 +1,159 @@
+"""The commands `diff`, `changes` and `apply`.
+
+Not here: how sides are compared and changes replayed (`api.comparing`), the map page (`render.map`).
+"""
+
+from __future__ import annotations
+
+import click
+
+from merestone.api import comparing
+from merestone.cli import edge, next_steps, options, words
+from merestone.errors import EXIT_DONE, EXIT_REFUSED
+from merestone.render import text
+
+_HTML = "Write a page with a map of before and after; it needs no network."
+_OUT = "Write every change with its rows before and after: .parquet, .geojsons (text sequence), .geojsonl."
+
+
+@click.command()
+@click.argument("older", metavar="A")
+@click.argument("newer", metavar="B")
+@click.option("--key", metavar="COLUMNS", help="The column that identifies a feature, or several with commas; found by default.")
+@click.option("--contract", metavar="FILE", help="Compare under a contract: its types, grid, key, and what it calls volatile.")
+@click.option(
+    "--precision",
+    type=click.IntRange(min=0, max=15),
+    metavar="N",
+    help="Decimals of the coordinates that count, in units of the CRS; measured by default.",
+)
+@click.option("--ignore", metavar="COLUMNS", help="Columns that do not count, with commas.")
+@click.option("--layer", metavar="NAME", help="The layer, for files that have several.")
+@click.option("--keys", is_flag=True, help="List the keys of each class.")
+@click.option("--html", metavar="FILE", help=_HTML)
+@click.option("--out", metavar="FILE", help=_OUT)
+@options.as_json
+def diff(
+    older: str,
+    newer: str,
+    key: str | None,
+    contract: str | None,
+    precision: int | None,
+    ignore: str | None,
+    layer: str | None,
+    keys: bool,
+    html: str | None,
+    out: str | None,
+    as_json: bool,
+) -> int:
+    """Compare two files or dataset versions; publish nothing.
+
+    A and B are files in any format that can be delivered, or versions of a dataset (parcels.yaml@1, folder@2), mixed as you like.
+    Without a contract the key and the grid are found in the data, and the answer says what was assumed. B is brought into the CRS of A.
+    Rows that cannot be compared (their key is null or not unique, a value cannot be read) are named and counted, and the others compared.
+    Exit 1 where any row was not compared, or the two cannot be compared at all: a CRS that nobody knows, no key.
+    """
+    result = comparing.diff(
+        older,
+        newer,
+        key=options.names(key),
+        contract=contract,
+        precision=precision,
+        ignore=options.names(ignore),
+        layer=layer,
+        keys=keys,
+        html=html,
+        out=out,
+    )
+    written = "".join(f"\n  written    {each}" for each in (result.html, result.out) if each is not None)
+    edge.answer(result, text.diff(result) + written, as_json=as_json)
+    return EXIT_DONE if result.complete else EXIT_REFUSED
+
+
+@click.command()
+@options.whole_dataset
+@click.option(
+    "--from",
+    "from_version",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The older version, 0 for nothing; the one before --to by default.",
+)
+@click.option("--to", "to_version", type=click.IntRange(min=1), metavar="M", help="The newer version; the current one by default.")
+@click.option("--html", metavar="FILE", help=_HTML)
+@click.option("--out", metavar="FILE", help=_OUT)
+@click.option(
+    "--bbox",
+    callback=options.box,
+    metavar="X,Y,X,Y",
+    help="Only features whose box meets this one; in the CRS of the dataset, minimum first.",
+)
+@click.option("--polygon", metavar="FILE", help="Only features that meet the polygons of this file, in any CRS.")
+@click.option("--where", metavar="CONDITIONS", help="Only features for which these hold: owner = 'Smith' and rank >= 3 and closed is null.")
+@click.option("--keys", is_flag=True, help="List the keys of each class.")
+@click.option("--attribution", metavar="TEXT", default="", help="Whose data this is, for the page.")
+@options.as_json
+def changes(
+    dataset: str,
+    from_version: int | None,
+    to_version: int | None,
+    html: str | None,
+    out: str | None,
+    bbox: tuple[float, float, float, float] | None,
+    polygon: str | None,
+    where: str | None,
+    keys: bool,
+    attribution: str,
+    as_json: bool,
+) -> int:
+    """Show what changed between two versions; by default in the last step.
+
+    Classes are added, changed, removed and moved (same content, other partition). Several steps are folded: a feature that comes back to
+    what it was is left out. With --bbox, --polygon or --where the answer is that of somebody who sees only those features: what moves out
+    of the filter is removed, what moves into it is added.
+    """
+    result = comparing.changes(
+        dataset,
+        from_version=from_version,
+        to_version=to_version,
+        bbox=bbox,
+        polygon=polygon,
+        where=where,
+        keys=keys,
+        html=html,
+        out=out,
+        attribution=attribution,
+    )
+    if result.notice is not None:
+        edge.note(result.notice)
+    edge.answer(result, words.changes(result, dataset), as_json=as_json)
+    return EXIT_DONE
+
+
+@click.command()
+@click.argument("dataset", metavar="DATASET|FEED")
+@click.option(
+    "--from",
+    "from_version",
+    type=click.IntRange(min=0),
+    metavar="A",
+    help="The version that the copy holds, 0 for nothing; the one before --to by default.",
+)
+@click.option("--to", "to_version", type=click.IntRange(min=1), metavar="B", help="The version to arrive at; the current one by default.")
+@click.option(
+    "--onto",
+    required=True,
+    metavar="TARGET",
+    help="The copy: a file (.parquet, .gpkg, .geojson, .geojsons, .geojsonl) or a dataset's folder.",
+)
+@options.as_json
+def apply(dataset: str, from_version: int | None, to_version: int | None, onto: str, as_json: bool) -> int:
+    """Replay changes onto a copy, and prove that it arrived.
+
+    The changes come from a dataset, or from a FEED that `merestone changes DATASET --out FILE.parquet` wrote. The copy must hold exactly
+    version A, whatever its format and row order: the digest of all its features decides (exit 1 where it differs). It is replaced at once,
+    and only when the new one reads back as exactly version B. With --from 0 a copy is made where there is none.
+    """
+    result = comparing.apply(dataset, onto=onto, from_version=from_version, to_version=to_version)
+    edge.answer(result, "\n".join([text.apply(result), *next_steps.apply(result)]), as_json=as_json, report=not result.refused)
+    return EXIT_REFUSED if result.refused else EXIT_DONE

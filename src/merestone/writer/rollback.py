@@ -1,0 +1,203 @@
+"""Going back: a new version with the files and the index of an old one, and a reason.
+
+Not here: the commit itself (`commit`), deciding who may roll back.
+
+Nothing is deleted, and history is not rewritten: version 4 with the content of version 2 stands on top of version 3, its change log tells
+consumers what the step from 3 to 4 takes back, and the deliveries of the versions that were left behind are remembered as withdrawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.dataset.current import Current, read_manifest
+from merestone.dataset.feed import fold, read_log
+from merestone.dataset.history import lines
+from merestone.dataset.index import load_table
+from merestone.dataset.known import CHANGE_CLASSES, CHANGES_SCHEMA
+from merestone.dataset.manifest import HistoryLine, Manifest
+from merestone.dataset.verify import damages_of
+from merestone.errors import CorruptError, UsageError
+from merestone.storage.port import Store
+from merestone.writer.commit import Attempt, Committed
+from merestone.writer.files import write_table
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """What a roll-back committed. `withdrawn` are the delivery digests that it added to the list, `notices` what a person should know."""
+
+    committed: Committed
+    to_version: int
+    withdrawn: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+
+
+def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str, lineage: dict[str, Any] | None = None) -> RolledBack:
+    """Commit a version with the content of an older one. The caller ends the attempt (`finish` with status rolled_back).
+
+    Args:
+        attempt: a running attempt (`commit.begin`).
+        head: what was current when it began.
+        to: the version whose content comes back.
+        reason: why, in a person's words; kept in the manifest.
+        now: the time, UTC, ISO 8601 with Z.
+        lineage: what the manifest says of sealed lineage; by default that of `head`, so that the chain of runs has no gap.
+
+    Raises:
+        UsageError: there is no such older version, or no reason.
+        CorruptError: an object of that version is missing, cut or altered; nothing was written then.
+        ConflictError, StoreError, UnknownOutcomeError: as `Attempt.commit`.
+    """
+    if not reason.strip():
+        raise UsageError("a roll-back needs a reason", field="reason", hint='say why: «reason="wrong export of 2026-03-02"»')
+    passed, target = _find(attempt.store, head, to)
+    _prove(attempt.store, target)
+    attempt.step("changes.before")
+    log = difference(attempt.store, head.manifest, passed, target)
+    name = f"_changes/{attempt.run_id}-{attempt.intent.nonce}.parquet"
+    changes = write_table(attempt.store, name, log)
+    attempt.step("changes.after")
+    withdrawn = _withdrawn(passed, target)
+    counts = _counts(log, target.features)
+
+    def build(version: int) -> Manifest:
+        return replace(
+            target,
+            version=version,
+            parent=head.manifest.version,
+            parent_sha256=head.sha256,
+            run_id=attempt.run_id,
+            attempt=attempt.number,
+            time_utc=now,
+            counts=counts,
+            changes=changes,
+            lineage=head.manifest.lineage if lineage is None else lineage,
+            files_written=0,
+            files_carried=target.files.count,
+            bytes_written=changes.bytes,
+            rollback={"to": to, "reason": reason},
+            withdrawn=tuple(dict.fromkeys([*(each for each in head.manifest.withdrawn if each != _delivered(target)), *withdrawn])),
+        )
+
+    return RolledBack(attempt.commit(build, head), to, withdrawn)
+
+
+def difference(store: Store, now: Manifest, passed: list[HistoryLine], target: Manifest) -> Any:
+    """The change log of the step from `now` back to `target`: pyarrow.Table of CHANGES_SCHEMA, ordered by key.
+
+    What changed within a feature is what the logs of the versions between said, told backwards; the states of both indexes decide the rest,
+    so that also source digests come back (class `refreshed`).
+    """
+    today = _state(store, now).rename_columns(["key", "digest_now", "source_now", "partition_now"])
+    both = _state(store, target).join(today, "key", join_type="full outer").combine_chunks()
+    absent_then, absent_now = both.column("digest").is_null(), both.column("digest_now").is_null()
+
+    def differs(one: str, other: str) -> Any:
+        return np.asarray(pc.fill_null(pc.not_equal(both.column(one), both.column(other)), fill_value=False))
+
+    kind = np.full(both.num_rows, "", dtype=object)
+    kind[differs("source_digest", "source_now")] = "refreshed"
+    kind[differs("partition", "partition_now")] = "moved"
+    kind[differs("digest", "digest_now")] = "changed"
+    kind[np.asarray(absent_now)] = "added"
+    kind[np.asarray(absent_then)] = "removed"
+    touched = kind != ""
+    both = both.append_column("class", pa.array(kind, pa.string())).filter(pa.array(touched))
+
+    steps = fold([read_log(store, each.changes) for each in reversed(passed)])
+    labels = steps.select(["key", "reversed", "rekeyed", "attributes", "geometry", "geometry_change", "fields"]).append_column(
+        "reprocessed", pc.equal(steps.column("class"), "reprocessed")
+    )
+    # A join cannot carry lists: the place of the row comes along, and the lists are taken afterwards.
+    told = both.join(labels.drop(["fields"]).append_column("place", pa.array(np.arange(steps.num_rows))), "key", join_type="left outer")
+    told = told.sort_by("key").combine_chunks()
+    classes = pc.if_else(
+        pc.and_(pc.equal(told.column("class"), "changed"), pc.fill_null(told.column("reprocessed"), fill_value=False)),
+        "reprocessed",
+        told.column("class"),
+    )
+
+    def label(name: str, *of: str) -> Any:
+        return pc.and_(pc.is_in(classes, value_set=pa.array(of)), pc.fill_null(told.column(name), fill_value=False))
+
+    columns = {
+        "key": told.column("key"),
+        "class": classes,
+        "reversed": label("reversed", "changed"),
+        "rekeyed": label("rekeyed", "added", "removed"),
+        "attributes": label("attributes", "changed"),
+        "geometry": label("geometry", "changed"),
+        "geometry_change": told.column("geometry_change"),
+        "fields": labels.column("fields").combine_chunks().take(told.column("place").combine_chunks()),
+        "digest": told.column("digest"),
+        "source_digest": told.column("source_digest"),
+        "old_digest": told.column("digest_now"),
+        "partition": told.column("partition"),
+        "old_partition": told.column("partition_now"),
+    }
+    return pa.Table.from_arrays([_as(columns[field.name], field.type) for field in CHANGES_SCHEMA], schema=CHANGES_SCHEMA)
+
+
+def _state(store: Store, manifest: Manifest) -> Any:
+    """The index at a version, its partitions as plain text."""
+    table = load_table(store, manifest.index).drop(["version"])
+    return table.set_column(table.schema.get_field_index("partition"), "partition", table.column("partition").cast(pa.string()))
+
+
+def _find(store: Store, head: Current, to: int) -> tuple[list[HistoryLine], Manifest]:
+    """The versions that are left behind, newest first, and the one to go back to."""
+    passed: list[HistoryLine] = []
+    for each in lines(store, head):
+        if each.version == to and passed:
+            return passed, read_manifest(store, each.version, each.sha256)
+        passed.append(each)
+        if each.version <= to:
+            break
+    what = "is the current version" if head.manifest.version == to else "is no version of this dataset"
+    raise UsageError(f"cannot roll back to {to}: it {what}", field="to", hint="«log(DATASET)» lists the versions")
+
+
+def _prove(store: Store, target: Manifest) -> None:
+    """Every object of the version is whole: going back to a damaged one would make it current."""
+    damages = damages_of(store, target)
+    if damages:
+        first, more = damages[0], f" and {len(damages) - 1} more" if len(damages) > 1 else ""
+        raise CorruptError(
+            f"version {target.version} is damaged: {first.path}: {first.problem} ({first.observed} instead of {first.expected}){more}",
+            field=first.path,
+            hint="restore the file from a backup, or choose another version; «verify(DATASET)» names every damaged file",
+        )
+
+
+def _withdrawn(passed: list[HistoryLine], target: Manifest) -> tuple[str, ...]:
+    """The deliveries of the versions that are left behind, oldest first; not the one that comes back."""
+    digests = (each.delivery_digest for each in reversed(passed))
+    return tuple(dict.fromkeys(each for each in digests if each and each != _delivered(target)))
+
+
+def _delivered(manifest: Manifest) -> str:
+    return str(manifest.delivery.get("set_digest", ""))
+
+
+def _counts(log: Any, features: int) -> dict[str, int]:
+    """Nothing was delivered; the classes are those of the step."""
+    classes = np.asarray(log.column("class").cast(pa.string()))
+    out = {name: int((classes == name).sum()) for name in CHANGE_CLASSES}
+    for label in ("reversed", "rekeyed"):
+        out[label] = pc.sum(log.column(label)).as_py() or 0
+    present = sum(out[name] for name in CHANGE_CLASSES if name not in ("removed", "refreshed"))
+    return {"delivered": 0, "unchanged": features - present, "rejected": 0} | out
+
+
+def _as(column: Any, kind: Any) -> Any:
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(kind):
+        plain = array.cast(pa.string())
+        return plain.dictionary_encode().cast(kind)
+    return array.cast(kind)

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import re
+
+import geopandas as gpd
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+
+from estate import geoparquet
+from merestone.contract.files import examine
+from merestone.drafts.init import draft, init
+from merestone.errors import SourceError, StoreError, UsageError
+from merestone.publication.reader import read_publication
+
+
+def roads(count=600, shift=0, **columns):
+    """Roads with a key, a GUID that each export makes anew, and 5 decimals."""
+    at = np.round(10 + np.random.default_rng(3).random((count, 2)), 5)
+    lines = shapely.linestrings(np.stack([at, np.round(at + np.array([0.001, 0.002]), 5)], axis=1))
+    data = {
+        "road_id": [f"R{n:04d}" for n in range(count)],
+        "guid": [f"g{shift + n}" for n in range(count)],
+        "width": [3.5] * count,
+        "lanes": [2] * count,
+        "surface": ["a", "b"] * (count // 2),
+    }
+    return gpd.GeoDataFrame(data | columns, geometry=lines, crs="EPSG:4326")
+
+
+@pytest.fixture
+def night(tmp_path):
+    def write(name, frame, **more):
+        path = tmp_path / name
+        frame.to_file(path, **more)
+        return str(path)
+
+    return write
+
+
+def read(result):
+    contract, messages = examine(str(result.contract))
+    assert contract is not None, messages
+    return contract, messages
+
+
+def test_the_drafts_lint_clean_but_for_marks_and_read_back(night, tmp_path):
+    result = init(night("roads.gpkg", roads()), out=str(tmp_path / "out"), owner="steward@example.org")
+    contract, messages = read(result)
+    assert {each.level for each in messages} == {"confirm"}
+    assert contract.key == ("road_id",)
+    assert (contract.geometry_type, contract.coordinate_precision, contract.crs_epsg) == ("linestring", 5, 4326)
+    assert [(each.name, str(each.type), each.nullable) for each in contract.schema_fields] == [
+        ("road_id", "string", False),
+        ("guid", "string", True),
+        ("width", "number", True),
+        ("lanes", "integer", True),
+        ("surface", "string", True),
+    ]
+    assert contract.product_owner_id == "steward@example.org"
+    publication = read_publication(str(result.publication))
+    assert publication.source.path == str(tmp_path / "roads.gpkg")
+    assert publication.key.columns == ("road_id",)
+    assert result.paths == (tmp_path / "out" / "roads.contract.yaml", tmp_path / "out" / "roads.yaml")
+
+
+def test_the_row_number_is_never_the_key_and_the_notes_say_why(night, tmp_path):
+    notes = "\n".join(init(night("roads.gpkg", roads()), out=str(tmp_path / "out")).notes)
+    assert "key: road_id, unique and never null in 600 rows" in notes
+    assert "not the key: fid, fid is the row number (FID)" in notes
+
+
+def test_a_column_that_each_export_makes_anew_is_volatile(night, tmp_path):
+    old = night("old.gpkg", roads())
+    result = init(night("roads.gpkg", roads(shift=9000)), previous=old, out=str(tmp_path / "out"))
+    contract, _ = read(result)
+    assert [each.name for each in contract.schema_fields if each.volatile] == ["guid"]
+    assert "volatile: guid differs for 600 of 600 features" in "\n".join(result.notes)
+
+
+def test_a_key_that_is_dealt_out_anew_gives_way(night, tmp_path):
+    frame = roads().rename(columns={"road_id": "zz"})
+    old = night("old.gpkg", frame.assign(gid=range(1000, 1600)))
+    new = night("roads.gpkg", frame.sample(frac=1, random_state=1).assign(gid=range(1000, 1600)))
+    result = init(new, previous=old, out=str(tmp_path / "out"))
+    assert "gid is not the key: nearly every feature has other content under it than before" in "\n".join(result.notes)
+    assert read(result)[0].key == ("zz",)
+
+
+def test_rows_that_would_be_rejected_are_told_and_allowed_for(night, tmp_path):
+    bow_tie = shapely.from_wkt("POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))")
+    frame = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=[shapely.box(0, 0, 1, 1), bow_tie], crs="EPSG:4326")
+    result = init(night("areas.geojson", frame), out=str(tmp_path / "out"))
+    assert "1 of 2 rows would be rejected: validity: row 2 self-intersection at 1, 1" in "\n".join(result.notes)
+    assert read_publication(str(result.publication)).rejects.max_fraction == 0.75
+
+
+def test_missing_geometry_is_allowed_where_it_is_missing(night, tmp_path):
+    frame = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=[shapely.Point(1, 2), None], crs="EPSG:25832")
+    contract, _ = read(init(night("p.gpkg", frame), out=str(tmp_path / "out")))
+    assert contract.geometry.nullable
+    assert not contract.geometry.empty
+    assert contract.coordinate_precision == 3
+
+
+def test_a_missing_crs_is_asserted_only_where_it_fits(night, tmp_path):
+    frame = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=[shapely.Point(1, 2), shapely.Point(3, 4)])
+    with pytest.warns(UserWarning, match="crs"):
+        degrees = night("d.shp", frame)
+    result = init(degrees, out=str(tmp_path / "out"))
+    assert read_publication(str(result.publication)).source.crs == "EPSG:4326"
+    assert "# confirm: the file states no CRS" in result.publication.read_text()
+    with pytest.warns(UserWarning, match="crs"):
+        metres = night("m.shp", frame.assign(geometry=frame.geometry.translate(500000, 6000000)))
+    with pytest.raises(UsageError, match=r"states no CRS .* no degrees"):
+        init(metres, out=str(tmp_path / "out"))
+
+
+def test_a_missing_crs_can_be_asserted_and_a_stated_one_is_not_overruled(night, tmp_path):
+    frame = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=[shapely.Point(155000, 463000), shapely.Point(155010, 463010)])
+    with pytest.warns(UserWarning, match="crs"):
+        metres = night("m.shp", frame)
+    result = init(metres, crs="EPSG:28992", out=str(tmp_path / "out"))
+    assert read(result)[0].crs_epsg == 28992
+    assert read_publication(str(result.publication)).source.crs == "EPSG:28992"
+    assert "CRS" not in result.publication.read_text(), "what a person says is no guess to be confirmed"
+    stated = night("stated.gpkg", frame.set_crs("EPSG:28992"))
+    assert read_publication(str(init(stated, crs="EPSG:28992", out=str(tmp_path / "same")).publication)).source.crs is None
+    with pytest.raises(UsageError, match=r"the file itself says Amersfoort .* EPSG:25832 is asserted") as caught:
+        init(stated, crs="EPSG:25832", out=str(tmp_path / "other"))
+    assert "leave out --crs" in caught.value.hint
+    with pytest.raises(UsageError, match="is not a CRS that PROJ knows"):
+        init(metres, crs="EPSG:no", out=str(tmp_path / "none"))
+
+
+def test_a_file_with_several_layers_says_how_to_name_one(night, tmp_path):
+    night("two.gpkg", roads(20), layer="north")
+    source = night("two.gpkg", roads(20), layer="south")
+    with pytest.raises(SourceError, match="has 2 layers: north, south") as caught:
+        init(source, out=str(tmp_path / "out"))
+    assert "--layer" in caught.value.hint
+    assert read(init(source, layer="south", out=str(tmp_path / "out")))[0].name == "south"
+
+
+def test_without_a_key_every_candidate_says_why_not(night, tmp_path):
+    frame = roads().assign(road_id=["R1"] * 600).rename(columns={"guid": "GlobalID"})
+    old = night("old.geojson", frame)
+    new = night("roads.geojson", frame.assign(GlobalID=[f"n{n}" for n in range(600)]).rename(columns={"road_id": "road_nr"}))
+    with pytest.raises(UsageError, match="can be the key") as caught:
+        init(new, previous=old, out=str(tmp_path / "out"), key=())
+    assert "road_nr (600 rows share their value with another)" in caught.value.message
+    assert "GlobalID (only 0 % of its values come back" in caught.value.message
+
+
+def test_a_named_key_is_told_off_only_for_what_publish_refuses(night, tmp_path):
+    frame = roads()
+    old = night("old.gpkg", frame.drop(columns="road_id"))
+    notes = "\n".join(init(night("roads.gpkg", frame), previous=old, key=("road_id",), out=str(tmp_path / "out")).notes)
+    assert "road_id is not a clean key: the previous delivery has no such column" in notes
+    assert "publish will refuse" not in notes
+
+
+def test_a_doubtful_key_says_what_to_confirm_beside_it(night, tmp_path):
+    frame = roads().rename(columns={"road_id": "GlobalID"}).drop(columns="guid")
+    result = init(night("roads.gpkg", frame), out=str(tmp_path / "out"))
+    assert read(result)[0].key == ("GlobalID",)
+    (line,) = [each for each in result.contract.read_text().splitlines() if each.startswith("key:")]
+    assert line == "key: GlobalID  # confirm: systems often make GlobalID anew in every export: compare with an older one (--previous)"
+
+
+def test_shares_are_written_as_everywhere(night, tmp_path):
+    frame = roads().drop(columns="guid")
+    old = night("old.gpkg", frame.assign(road_id=["gone", *frame.road_id[1:]]))
+    result = init(night("roads.gpkg", frame), previous=old, out=str(tmp_path / "out"))
+    assert "# confirm: 99.9 % of the previous keys come back" in result.contract.read_text()
+    again = init(night("same.gpkg", frame), previous=old.replace("old", "roads"), out=str(tmp_path / "out"))
+    assert "# confirm: 100 % of the previous keys come back" in again.contract.read_text()
+
+
+def test_without_a_possible_key_the_nearest_columns_are_named(night, tmp_path):
+    frame = gpd.GeoDataFrame({"id": ["a", "a", "b"]}, geometry=[shapely.Point(n, n) for n in range(3)], crs="EPSG:4326")
+    with pytest.raises(UsageError, match=re.escape("can be the key: id (2 rows share their value with another)")) as caught:
+        init(night("p.geojson", frame), out=str(tmp_path / "out"))
+    assert "--key" in caught.value.hint
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_key_can_be_named_and_must_be_there(night, tmp_path):
+    source = night("roads.gpkg", roads())
+    assert read(init(source, key=("surface", "road_id"), out=str(tmp_path / "one")))[0].key == ("surface", "road_id")
+    assert "surface is not a clean key: 600 rows share" in "\n".join(init(source, key=("surface",), out=str(tmp_path / "two")).notes)
+    with pytest.raises(UsageError, match="has no column nope"):
+        init(source, key=("nope",), out=str(tmp_path / "three"))
+
+
+def test_nothing_is_overwritten(night, tmp_path):
+    source = night("roads.gpkg", roads())
+    init(source, out=str(tmp_path / "out"))
+    with pytest.raises(UsageError, match="is there already; nothing is overwritten"):
+        init(source, out=str(tmp_path / "out"))
+
+
+def test_a_folder_that_cannot_be_written_is_named(night, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="cannot be written"):
+        init(night("roads.gpkg", roads()), out=str(tmp_path / "file" / "out"))
+
+
+def test_an_empty_file_is_told(night, tmp_path):
+    with pytest.raises(UsageError, match="has no rows"):
+        init(night("roads.gpkg", roads().iloc[:0]), out=str(tmp_path / "out"))
+
+
+def test_five_thousand_columns_are_drafted_and_read_back(tmp_path):
+    columns = {f"a_rather_long_column_name_{at}": pa.array([at, at + 1]) for at in range(4_999)}
+    path = geoparquet(tmp_path / "wide.parquet", {"pid": ["a", "b"], **columns, "geometry": [shapely.Point(1, 1), shapely.Point(2, 2)]})
+    drafted = draft(str(path), key=["pid"])
+    assert drafted.text.count("- {") + drafted.text.count("- name:") >= 5_000
