@@ -32,6 +32,7 @@ from merestone.contract.reference import reference
 from merestone.contract.schema import json_schema
 from merestone.lineage.event.schema import SCHEMA
 from merestone.results import form
+from merestone.rules.reference import reference as findings_page
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
@@ -60,6 +61,7 @@ def pages() -> dict[Path, str]:
         **{DOCS / "reference" / schema_file(name): _json(answer_schema(name)) for name in (*CLASSES, "contract schema", "error")},
         DOCS / "reference" / "errors.md": errors_page(),
         DOCS / "reference" / "contract.md": reference(),
+        DOCS / "reference" / "findings.md": findings_page(),
         DOCS / "reference" / "contract.schema.json": _json(json_schema()),
         lineage: before + FIELDS_BEGIN + SCHEMA.to_markdown() + FIELDS_END + after,
         DOCS / "spec" / "lineage.schema.json": _json(SCHEMA.to_json_schema()),

@@ -88,7 +88,7 @@ def test_g01_a_night_without_a_single_position(estate, tmp_path):
 
 
 def test_g06_nan_and_infinity_among_the_coordinates(estate):
-    product = estate([KEY], geometry={"dimensions": "xyz", "nullable": True, "empty": True})
+    product = estate([KEY], geometry={"dimensions": "any", "nullable": True, "empty": True})
     night = product.publish(CASES / "G06/bad.parquet")
     refused(night, product)
     for words in ("i2 NaN", "i3 infinite", "i4 NaN in Z"):
@@ -98,7 +98,7 @@ def test_g06_nan_and_infinity_among_the_coordinates(estate):
 
 
 def test_g06_the_good_ones_pass_when_a_share_may_fail(estate):
-    product = estate([KEY], geometry={"dimensions": "xyz", "nullable": True, "empty": True})
+    product = estate([KEY], geometry={"dimensions": "any", "nullable": True, "empty": True})
     product.settings["rejects"] = {"max_fraction": 0.6}
     night = product.publish(CASES / "G06/bad.parquet")
     assert night.status == "published", night.said

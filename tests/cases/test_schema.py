@@ -259,7 +259,7 @@ def test_s11_all_faults_of_a_delivery_at_once(estate, tmp_path):
     rows = [{"pid": "a", "name": None, "kind": "z", "n": "one", "extra": 1, "geometry": Point(0, 0)}]
     night = product.publish(save(rows, tmp_path / "1.gpkg"))
     refused(night, product)
-    assert {rule for _, rule in night.rules("error")} >= {"extra", "type", "null", "enum", "geometry_type"}, night.said
+    assert {rule for _, rule in night.rules("error")} >= {"extra", "column_type", "null", "enum", "geometry_type"}, night.said
 
 
 # --- Q02, Q04 --------------------------------------------------------------------------------------------------------------------------

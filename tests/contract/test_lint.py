@@ -59,6 +59,10 @@ ERRORS = [
         "topology_parameters.dangle_length",
         "says nothing about planar",
     ),
+    ({"negative": {"max_features": 5, "feature_order": "key"}}, "negative.feature_order", "answers over HTTP keep it"),
+    ({"negative": {"empty_result": "error"}}, "negative.empty_result", "answers over HTTP keep it"),
+    ({"degradation": {"when_late": "previous"}}, "degradation.when_late", "is a promise that nothing in this version keeps"),
+    ({"latency": {"p95_ms": 500}}, "latency.p95_ms", "the monitor observes it"),
 ]
 
 
@@ -110,7 +114,6 @@ WARNINGS = [
         "schema_fields[0].time_zone",
         "an instant in UTC",
     ),
-    ({"negative": {"max_features": 5, "feature_order": "key"}}, "negative.feature_order", "does not check"),
 ]
 
 
@@ -156,5 +159,5 @@ def test_marks_are_counted_with_their_lines(bare):
 
 
 def test_errors_come_first(bare):
-    tree = bare | {"key": ["x"], "negative": {"feature_order": "key"}}
+    tree = bare | {"key": ["x"], "extent": [0, 0, 5, 99_000_000]}
     assert [each.level for each in lint(parse(tree))] == ["error", "warning"]

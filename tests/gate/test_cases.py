@@ -16,7 +16,7 @@ from merestone.gate.delivery import TwinKeys, duplicate_keys, equal_groups, null
 from merestone.gate.feature import DEGREES, check_rows
 from merestone.gate.findings import FindingTally, rejected
 from merestone.geometry import kernel
-from merestone.normalise.cast import cast_batch, plan_cast
+from merestone.normalise.cast import cast_batch, holding, plan_cast, untypable_findings
 from merestone.normalise.snap import snap
 from merestone.render import text
 from merestone.source.open import open_source
@@ -30,9 +30,9 @@ def judged(case, agreement):
     """Findings of the schema and of every row, and what a person reads of them."""
     source = open_source(SourceSpec(str(CASES / case)))
     plan = plan_cast(agreement, source.delivery, {}, ["pid"], None, "refuse")
-    plan = plan.settle(source.batches())
-    tally, first = FindingTally(), 1
+    tally, first, untypable = FindingTally(), 1, set()
     for batch in source.batches():
+        untypable |= holding(batch, plan)
         cast, miscast = cast_batch(batch, plan)
         wkb = cast.column(agreement.geometry_name)
         stored, snapped, _ = snap(wkb, agreement)
@@ -46,6 +46,7 @@ def judged(case, agreement):
             limits=DEGREES,
             skip=rejected(snapped, cast.num_rows),
             miscast=miscast,
+            absent=untypable,
         )
         tally.add(
             [*miscast, *snapped, *found],
@@ -54,7 +55,7 @@ def judged(case, agreement):
             bounds=kept.bounds,
         )
         first += cast.num_rows
-    findings = (*plan.findings, *tally.findings())
+    findings = (*plan.findings, *untypable_findings(plan, untypable), *tally.findings())
     return findings, "\n".join(line for each in findings for line in text.finding(each))
 
 

@@ -1,6 +1,6 @@
-"""One definition: every clause of a contract is broken by a delivery that the check refuses, or by a document that does not lint.
+"""One definition: every clause has an enforcer, and a delivery or a document that breaks it is refused, by `check` and by `publish` alike.
 
-A clause that is added to the definition without an entry here fails the first test.
+A clause that is added to the definition without a rule that enforces it, or without an entry here, fails the first tests.
 """
 
 from __future__ import annotations
@@ -14,9 +14,16 @@ import numpy as np
 import pytest
 import shapely
 
+from estate import Estate
 from merestone.cli.main import root
-from merestone.contract.definition import CONTRACT
-from merestone.document.forms import Columns, Form, Group, Keyed, Listed
+from merestone.contract.definition import CLAUSES, is_container
+from merestone.contract.reference import reference
+from merestone.document.forms import Clause, Text
+from merestone.line.check import check as check_publication
+from merestone.line.settings import CheckSettings
+from merestone.publication.publication import CrsRule
+from merestone.publication.reader import read_publication, with_source
+from merestone.rules.catalogue import enforcers
 
 ROWS = 300
 SECOND = {"name": "entrance", "type": "geometry", "crs_epsg": 28992, "coordinate_precision": 2}
@@ -109,6 +116,12 @@ def late(table):
     return table
 
 
+def one_more(table):
+    table = table.iloc[[*range(ROWS), 0]].reset_index(drop=True)
+    table.loc[ROWS, ["id", "label"]] = [ROWS, f"L{ROWS}"]
+    return table
+
+
 def beside(table, row, x):
     """A row as a square of ten metres at some x, south of all others."""
     return shape(shapely.box(x, 461_000, x + 10, 461_010), row)(table)
@@ -123,7 +136,7 @@ BREACHES = {
     ("coordinate_precision",): (moved(np.round), ("geometry", "geometry", "precision")),
     ("schema_fields",): (lambda table: table.assign(extra=1), ("schema", "extra", "extra")),
     ("schema_fields", "name"): (lambda table: table.rename(columns={"use": "usage"}), ("schema", "use", "missing")),
-    ("schema_fields", "type"): (lambda table: table.assign(area="large"), ("schema", "area", "type")),
+    ("schema_fields", "type"): (lambda table: table.assign(area="large"), ("schema", "area", "column_type")),
     ("schema_fields", "nullable"): (column("seen", None), ("schema", "seen", "null")),
     ("schema_fields", "unit"): (lambda table: table.assign(area=table["area"] / 10_000), ("semantics", "area", "unit")),
     ("schema_fields", "unique"): (column("label", "L3"), ("schema", "label", "unique")),
@@ -142,9 +155,9 @@ BREACHES = {
     ("geometry", "edges"): (lambda table: table, ("geometry", "geometry", "edges")),
     ("key",): (column("id", 8), ("schema", "id", "key_duplicate")),
     ("extent",): (shape(shapely.box(200_000, 463_000, 200_010, 463_010)), ("geometry", "geometry", "extent")),
-    ("required_accuracy_m",): (lambda table: table.to_crs(4326), ("crs", "crs", "no_transform")),
-    ("negative",): (lambda table: table.iloc[[*range(ROWS), 0]], ("schema", "negative.max_features", "max_features")),
-    ("negative", "max_features"): (lambda table: table.iloc[[*range(ROWS), 0]], ("schema", "negative.max_features", "max_features")),
+    ("required_accuracy_m",): (lambda table: table.to_crs(4326), ("crs", "crs", "no_operation")),
+    ("negative",): (one_more, ("schema", "negative.max_features", "max_features")),
+    ("negative", "max_features"): (one_more, ("schema", "negative.max_features", "max_features")),
     ("topology_rule_set",): (shape(shapely.box(155_000, 463_000, 164_000, 466_000)), ("geometry", "geometry", "overlap")),
     ("topology_parameters",): (shape(shapely.box(155_000, 463_000, 164_000, 466_000)), ("geometry", "geometry", "overlap")),
     ("topology_parameters", "tolerance"): (shape(shapely.box(155_000, 463_000, 164_000, 466_000)), ("geometry", "geometry", "overlap")),
@@ -163,6 +176,8 @@ SETTINGS = {
     ("topology_parameters", "gap_width"): {"topology_rule_set": "planar", "topology_parameters": {"gap_width": 1.0}},
 }
 
+CONTAINERS = {("semantics",), ("geometry",), ("negative",), ("topology_parameters",)}
+
 # Clauses that say how the product is called, described, made or served: no delivery can break them. Each with a value that is refused.
 DOCUMENT = {
     ("contract_version",): "1.0.0",
@@ -179,6 +194,10 @@ DOCUMENT = {
     ("schema_fields", "derived", "measure"): "weight",
     ("schema_fields", "derived", "unit"): 5,
     ("schema_fields", "derived", "method"): "guess",
+    ("schema_fields", "decimals"): 99,
+    ("schema_fields", "digits"): 0,
+    ("schema_fields", "noise"): "some",
+    ("geometry", "noise"): 2,
     ("semantics", "meaning"): 5,
     ("geometry", "z_precision"): 99,
     ("geometry", "m_precision"): -1,
@@ -188,26 +207,30 @@ DOCUMENT = {
 }
 
 
-def clauses(form: Form, path=()):
-    """Every clause below a form: path, clause, and whether it is checked (as what it stands in is)."""
-    match form:
-        case Group(clauses=found):
-            for each in found:
-                here = (*path, each.name)
-                yield here, each
-                if each.checked:
-                    yield from clauses(each.form, here)
-        case Listed(item=item) | Keyed(item=item):
-            yield from clauses(item, path)
-        case _:
-            assert isinstance(form, Form | Columns)
+def without_enforcer(clauses):
+    """The paths of clauses that nothing enforces."""
+    known = ("gate", "form", "words", "monitor", "http")
+    leaves = {path: each for path, each in clauses.items() if not is_container(each)}
+    return {path for path, each in leaves.items() if each.enforcer not in known or (each.enforcer == "gate" and not enforcers(path))}
+
+
+def test_every_clause_has_an_enforcer():
+    assert without_enforcer(CLAUSES) == set()
+
+
+def test_a_clause_without_an_enforcer_is_noticed():
+    assert without_enforcer({**CLAUSES, "colour": Clause("colour", Text(), "the colour")}) == {"colour"}
+    assert without_enforcer({**CLAUSES, "colour": Clause("colour", Text(), "the colour", enforcer="somebody")}) == {"colour"}
 
 
 def test_every_clause_has_its_breach():
     # Clauses of rasters are broken in the tests of their checks (`test_raster`).
-    checked = {path for path, each in clauses(CONTRACT) if each.checked and path[0] not in ("bands", "pixel")}
-    assert checked == BREACHES.keys() | DOCUMENT.keys()
+    leaves = {path for path, each in CLAUSES.items() if each.enforcer in ("gate", "form", "words", "monitor") and not is_container(each)}
+    leaves = {tuple(path.split(".")) for path in leaves if path.partition(".")[0] not in ("bands", "pixel", "latency", "deprecation")}
+    assert leaves <= BREACHES.keys() | DOCUMENT.keys()
     assert not BREACHES.keys() & DOCUMENT.keys()
+    gated = {tuple(path.split(".")) for path, each in CLAUSES.items() if each.enforcer == "gate" and not is_container(each)}
+    assert {path for path in gated if path[0] not in ("bands", "pixel")} <= BREACHES.keys()
 
 
 @pytest.fixture
@@ -228,27 +251,33 @@ def test_the_good_sample_keeps_every_clause(check):
     assert check(good(), CONTRACT_TREE) == set()
 
 
-@pytest.mark.parametrize("path", BREACHES, ids=".".join)
-def test_a_delivery_that_breaks_the_clause_is_found(check, path):
-    change, finding = BREACHES[path]
-    tree = copy.deepcopy(CONTRACT_TREE) | SETTINGS.get(path, {})
+def broken(path):
+    """A contract, and a table that breaks one clause of it."""
+    change = BREACHES[path][0]
+    tree = copy.deepcopy(CONTRACT_TREE) | copy.deepcopy(SETTINGS.get(path, {}))
     table = good()
     if path == ("geometry", "edges"):
         tree = in_degrees(tree)
         tree["geometry"] = {"edges": "spherical"}
-        table = degrees(table)
-    elif path == ("negative", "antimeridian"):
+        return tree, degrees(table)
+    if path == ("negative", "antimeridian"):
         tree = in_degrees(tree)
         tree["negative"] = {"antimeridian": "split"}
         table = degrees(table)
         table.loc[3, "geometry"] = shapely.box(-179.5, 52.0, 179.5, 52.1)
-    elif path == ("topology_parameters", "dangle_length"):
+        return tree, table
+    if path == ("topology_parameters", "dangle_length"):
         tree |= {"geometry_type": "linestring", "topology_rule_set": "network", "topology_parameters": {"dangle_length": 50.0}}
         table = table.set_geometry(gpd.GeoSeries(shapely.get_exterior_ring(np.array(table.geometry)), crs=28992))
-        table = shape(shapely.LineString([(150_100, 460_100), (150_110, 460_100)]))(table)
-    else:
-        table = change(table)
-    assert finding in check(table, tree)
+        return tree, shape(shapely.LineString([(150_100, 460_100), (150_110, 460_100)]))(table)
+    return tree, change(table)
+
+
+# An operation is chosen only where a publication accepts another CRS: below, where `publish` and `check` are compared.
+@pytest.mark.parametrize("path", [path for path in BREACHES if path != ("required_accuracy_m",)], ids=".".join)
+def test_a_delivery_that_breaks_the_clause_is_found(check, path):
+    tree, table = broken(path)
+    assert BREACHES[path][1] in check(table, tree)
 
 
 def degrees(table):
@@ -279,9 +308,139 @@ def test_a_document_that_breaks_the_clause_does_not_lint(tmp_path, capsys, path)
     assert any(each["level"] == "error" and path[-1] in each["path"] for each in found["messages"])
 
 
-@pytest.mark.parametrize("path", [path for path, each in clauses(CONTRACT) if not each.checked], ids=".".join)
-def test_a_clause_that_is_not_checked_says_so_on_the_reference_page(path):
-    from merestone.contract.reference import reference  # noqa: PLC0415 - only this test reads the page
+@pytest.mark.parametrize("path", [path for path, each in CLAUSES.items() if not is_container(each)])
+def test_the_reference_page_names_the_enforcer(path):
+    group, _, name = path.rpartition(".")
+    section = reference().split("\n## " + (group.rpartition(".")[2] or "Clauses"), 1)[1]
+    line = next(each for each in section.splitlines() if each.startswith(f"| `{name}`"))
+    by = line.rstrip("| ").rpartition("|")[2].strip()
+    assert by
+    assert all(each.name in by for each in enforcers(path))
 
-    line = next(each for each in reference().splitlines() if each.startswith(f"| `{path[-1]}`") and "not yet checked" in each)
-    assert line
+
+# --- a new contract over published rows: publish says what check says ------------------------------------------------------------------
+
+
+def without(*path):
+    """The contract before a clause was added to it."""
+
+    def loose(tree):
+        at, *steps = tree, *path
+        for step in steps[:-1]:
+            at = next(each for each in at if each["name"] == step) if isinstance(at, list) else at[step]
+        at.pop(steps[-1])
+        if path[0] == "semantics" and not tree["semantics"][path[1]]:
+            del tree["semantics"][path[1]]
+        return tree
+
+    return loose
+
+
+def with_(**clauses):
+    """The contract before clauses were tightened."""
+    return lambda tree: tree | clauses
+
+
+def field(name, **clauses):
+    """The contract before clauses of a field were tightened."""
+
+    def loose(tree):
+        next(each for each in tree["schema_fields"] if each["name"] == name).update(clauses)
+        return tree
+
+    return loose
+
+
+LOOSE = {
+    ("coordinate_precision",): with_(coordinate_precision=0),
+    ("schema_fields", "nullable"): field("seen", nullable=True),
+    ("schema_fields", "unique"): without("schema_fields", "label", "unique"),
+    ("schema_fields", "pattern"): without("schema_fields", "label", "pattern"),
+    ("schema_fields", "coordinate_precision"): field("entrance", coordinate_precision=0),
+    ("freshness_sla_minutes",): with_(freshness_sla_minutes=1_000_000_000),
+    ("freshness_from",): without("freshness_from"),
+    ("semantics", "enum"): without("semantics", "use", "enum"),
+    ("semantics", "null_means"): without("semantics", "area", "null_means"),
+    ("geometry", "nullable"): with_(geometry={"nullable": True}),
+    ("geometry", "empty"): with_(geometry={"empty": True}),
+    ("extent",): without("extent"),
+    ("negative", "max_features"): without("negative"),
+    ("negative", "antimeridian"): without("negative"),
+    ("topology_rule_set",): without("topology_rule_set"),
+    ("topology_parameters", "tolerance"): with_(topology_parameters={"tolerance": 100_000.0}),
+    ("topology_parameters", "gap_width"): with_(topology_parameters={"gap_width": 0.1}),
+    ("topology_parameters", "dangle_length"): with_(topology_parameters={"dangle_length": 0.1}),
+    ("required_accuracy_m",): without("required_accuracy_m"),
+}
+WIDER = {
+    ("schema_fields", "pattern"): field("label", pattern="L?[0-9]+"),
+    ("semantics", "enum"): lambda tree: tree | {"semantics": {**tree["semantics"], "use": {"enum": ["home", "shop", "mine"]}}},
+    ("extent",): with_(extent=[150_000, 460_000, 300_000, 470_000]),
+    ("negative", "max_features"): with_(negative={"max_features": ROWS + 1}),
+    ("negative", "antimeridian"): with_(negative={"antimeridian": "crossing"}),
+    ("required_accuracy_m",): with_(required_accuracy_m=100.0),
+}
+"""The same where the clause was there, and asked less."""
+MAJOR = {
+    ("crs_epsg",),
+    ("axis_order",),
+    ("geometry_type",),
+    ("schema_fields",),
+    ("schema_fields", "name"),
+    ("schema_fields", "type"),
+    ("schema_fields", "unit"),
+    ("schema_fields", "crs_epsg"),
+    ("geometry", "dimensions"),
+    ("geometry", "edges"),
+    ("key",),
+}
+"""Clauses that no MINOR version adds or tightens."""
+
+
+def test_every_clause_is_added_or_tightened_over_published_rows():
+    leaves = {path for path in BREACHES if path not in CONTAINERS}
+    assert leaves - MAJOR == LOOSE.keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "loose"),
+    [
+        pytest.param(path, loose[path], id=f"{'.'.join(path)} {how}")
+        for how, loose in (("added", LOOSE), ("tightened", WIDER))
+        for path in loose
+    ],
+)
+def test_publish_says_what_check_says_of_published_rows_under_a_new_contract(tmp_path, path, loose):
+    tree, table = broken(path)
+    product = Estate(tmp_path, key="id").as_cases_run()
+    if path == ("required_accuracy_m",) and "accept" in CrsRule.__dataclass_fields__:
+        product.settings["crs"] = {"accept": ["EPSG:4326"]}
+    delivery = tmp_path / "delivery.parquet"
+    table.to_parquet(delivery)
+    product.terms = loose(copy.deepcopy(tree))
+    assert product.publish(delivery).status == "published"
+    product.terms = copy.deepcopy(tree)
+    product.stamp("v1.1.0")
+    product.write(delivery)
+    publication = with_source(read_publication(str(tmp_path / "product.yaml")), str(delivery))
+    checked, _ = check_publication(publication, CheckSettings("delivery", "contract"))
+    night = product.publish(delivery)
+    errors = {(each.surface, each.field, each.rule) for each in checked.findings if each.severity == "error"}
+    assert checked.status == "fail"
+    assert (night.status, night.result.refused_by) == ("refused", "contract")
+    assert errors == {(each.surface, each.field, each.rule) for each in night.result.findings if each.severity == "error"}
+    assert BREACHES[path][1] in errors
+
+
+def test_a_text_that_stands_for_null_is_refused_once_the_contract_says_what_null_means(tmp_path):
+    product = Estate(tmp_path, [{"name": "pid", "type": "string"}, {"name": "use", "type": "string"}], geometry_type="point")
+    table = gpd.GeoDataFrame({"pid": ["a", "b"], "use": ["home", "N/A"]}, geometry=[shapely.Point(5, 52), shapely.Point(5.1, 52)], crs=4326)
+    delivery = tmp_path / "delivery.parquet"
+    table.to_parquet(delivery)
+    product.agreed()
+    assert product.publish(delivery).status == "published"
+    product.terms["semantics"] = {"use": {"null_means": "not known"}}
+    product.stamp("v1.1.0")
+    night = product.publish(delivery)
+    assert night.status == "refused"
+    assert night.rules("error") == {("use", "null_convention")}

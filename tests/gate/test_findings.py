@@ -56,7 +56,7 @@ def test_errors_come_before_warnings():
 
 def test_rows_without_a_key_are_named_by_their_number():
     tally = FindingTally()
-    tally.add([faults([0, 2], [None, None], rule="null")], rows=np.array([11, 12, 13]))
+    tally.add([faults([0, 2], [None, None], rule="null_convention")], rows=np.array([11, 12, 13]))
     assert tally.findings()[0].observed == "null in 2 rows (rows 11 and 13 of the file)"
 
 

@@ -118,7 +118,7 @@ def test_metres_in_place_of_degrees_and_whose_they_would_be():
     where = Ground("geometry", "EPSG:4326", True, where.references, where.area, None, agreed=("EPSG:28992", area_of_use("EPSG:28992")))
     verdict = judged(where, scattered(155_000, 463_000, 9_000))
     assert verdict.decision == "units"
-    assert "no degrees" in verdict.finding.observed
+    assert "not degrees" in verdict.finding.observed
     assert "area of use of EPSG:28992" in verdict.finding.observed
 
 

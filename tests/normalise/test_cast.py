@@ -60,7 +60,7 @@ def said(made: CastPlan) -> list[tuple[str, str, str]]:
 
 def test_an_integer_where_a_string_is_agreed_refuses_before_any_comparison():
     made, _, faults = case("K03/numbers.geojson", ("pid", TEXT))
-    assert said(made) == [("type", "pid", "pid: integer where string is agreed")]
+    assert said(made) == [("column_type", "pid", "pid: integer where string is agreed")]
     assert [each.severity for each in made.findings] == ["error"]
     assert faults == []  # told once, not once a row
     assert case("K03/prev.geojson", ("pid", TEXT))[0].findings == ()
@@ -69,7 +69,7 @@ def test_an_integer_where_a_string_is_agreed_refuses_before_any_comparison():
 def test_a_timestamp_without_a_zone_is_no_instant():
     made, _, _ = case("F11/naive.parquet", ("pid", TEXT), ("surveyed", FieldType("timestamp")))
     (fault,) = made.findings
-    assert (fault.rule, fault.field) == ("type", "surveyed")
+    assert (fault.rule, fault.field) == ("column_type", "surveyed")
     assert "no time zone" in fault.observed
 
 
@@ -113,14 +113,14 @@ def test_extra_and_missing_columns_are_named_all_at_once():
         ("post_code", "`columns: {post_code: postcode}`"),
         ("POSTCODE", "`columns: {POSTCODE: postcode}`"),
         ("post code:", '`columns: {"post code:": postcode}`'),
-        ("street", "map its delivered name under columns"),
+        ("street", "map its delivered name under `columns` in the publication file"),
     ],
 )
 def test_a_column_that_was_renamed_is_told_with_the_line_that_maps_it(delivered, told):
     delivery, _ = table({delivered: pa.array(["x"])})
     (missing, _) = plan(agreed(("postcode", TEXT)), delivery, key=()).findings
-    assert missing.remedy.endswith(told)
-    if "`" in told:
+    assert missing.remedy.removesuffix(".").endswith(told)
+    if told.startswith("`"):
         written = yaml_of(told.strip("`"))
         assert plan(agreed(("postcode", TEXT)), delivery, columns=written["columns"], key=()).findings == ()
 

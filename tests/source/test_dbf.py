@@ -76,7 +76,7 @@ def test_a_cell_that_is_no_number_names_field_and_record(tmp_path):
 def test_a_day_that_is_none_names_field_and_record(tmp_path):
     with pytest.raises(UnreadableValueError, match="field d, record 1: '2021-02-30' is not a date") as fault:
         read(dbf(tmp_path / "a.dbf", [("d", "D", 8, 0)], [(False, (b"20210230",))]))
-    assert (fault.value.finding.field, fault.value.finding.rule, fault.value.finding.features[0].row) == ("d", "type", 1)
+    assert (fault.value.finding.field, fault.value.finding.rule, fault.value.finding.features[0].row) == ("d", "unreadable", 1)
 
 
 def test_memo_fields_are_refused_by_name(tmp_path):

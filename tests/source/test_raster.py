@@ -92,5 +92,5 @@ def test_check_judges_a_raster_by_its_contract(height, tmp_path, capsys):
     assert check() == (0, {"status": "pass", "findings": [], "axes": {}})
     contract["bands"][0] |= {"type": "int16", "nodata": 0}
     code, said = check()
-    assert (code, [(each["field"], each["rule"]) for each in said["findings"]]) == (1, [("height", "type"), ("height", "nodata")])
+    assert (code, [(each["field"], each["rule"]) for each in said["findings"]]) == (1, [("height", "band_type"), ("height", "nodata")])
     assert len(json.loads((tmp_path / "e.geojson").read_text())["features"]) == 2

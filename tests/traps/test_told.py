@@ -80,24 +80,24 @@ DELIVERIES = {
     "x and y swapped": (
         mapped(lambda xy: xy[:, ::-1]),
         {},
-        ["crs.axis_order", "geometry", "x and y are swapped", "1,500", "exchange x and y"],
+        ["crs.axis_order", "geometry", "x and y are swapped", "1,500", "Exchange x and y"],
     ),
     "degrees labelled metres": (
         into_degrees,
         {},
-        ["crs.units", "geometry", "0 of 1,500 rows", "degrees", "state the CRS that the coordinates are in"],
+        ["crs.units", "geometry", "0 of 1,500 rows", "degrees", "State the CRS that the coordinates are in"],
     ),
     "decimals cut": (
         mapped(np.trunc),
         {},
-        ["geometry.precision", "0 decimals", "ordinates", "expected 2 decimals", "export full coordinates"],
+        ["geometry.precision", "0 decimals", "ordinates", "expected 2 decimals", "Export full coordinates"],
     ),
     "one vertex moved": (
         moved_vertex,
         {"topology_rule_set": "planar", "topology_parameters": {"gap_width": 0.01}},
-        ["geometry.overlap", "geometry", " share ", " m2", " is at ", "cut one of each pair back"],
+        ["geometry.overlap", "geometry", " share ", " m2", " is at ", "Cut one of each pair back"],
     ),
-    "hectares": (lambda table: table.assign(area=table.area / 10_000), {}, ["semantics.unit", "area", "m2", "1,500", "deliver m2"]),
+    "hectares": (lambda table: table.assign(area=table.area / 10_000), {}, ["semantics.unit", "area", "m2", "1,500", "Deliver m2"]),
     "a new value in three rows": (
         rows_changed("kind", "LEASE"),
         {},
@@ -113,16 +113,16 @@ DELIVERIES = {
         {},
         ["schema.missing", "parcel missing", "`columns: {PARCEL: parcel}`"],
     ),
-    "keys twice": (twice, {}, ["schema.key_duplicate", "parcel", "{7} twice (rows 8 and 1501)", "6 rows in all", "repair the keys"]),
+    "keys twice": (twice, {}, ["schema.key_duplicate", "parcel", "{7} twice (rows 8 and 1501)", "6 rows in all", "Correct the keys"]),
     "keys null": (
         rows_changed("parcel", None),
         {},
-        ["schema.key_null", "parcel", "3 null keys (rows 8, 501 and 1201 of the file)", "fill the key"],
+        ["schema.key_null", "parcel", "3 null keys (rows 8, 501 and 1201 of the file)", "Fill the key"],
     ),
     "another CRS by name only": (
         lambda table: table.set_crs(26986, allow_override=True),
         {},
-        ["crs.crs_position", "1,500 of 1,500 rows lie far", "EPSG:26986", "state the CRS that the coordinates are in"],
+        ["crs.crs_position", "1,500 of 1,500 rows lie far", "EPSG:26986", "State the CRS that the coordinates are in"],
     ),
     "a CRS of the same country": (
         lambda table: table.set_crs(28991, allow_override=True),
@@ -132,16 +132,16 @@ DELIVERIES = {
     "no CRS": (
         lambda table: gpd.GeoDataFrame(table.drop(columns="geometry"), geometry=list(table.geometry)),
         {},
-        ["crs.crs_missing", "EPSG:28992", "state the CRS"],
+        ["crs.crs_missing", "EPSG:28992", "State the CRS"],
     ),
-    "a bow tie": (bow_tie, {}, ["geometry.validity", "geometry", "{7} self-intersection at ", "repair the geometry"]),
+    "a bow tie": (bow_tie, {}, ["geometry.validity", "geometry", "{7} self-intersection at ", "Correct the geometry"]),
     "no geometry in three rows": (
         rows_changed("geometry", None),
         {},
-        ["geometry.null_geometry", "{7} null", "{500} null", "3 rows in all", "deliver the geometry"],
+        ["geometry.null_geometry", "{7} null", "{500} null", "3 rows in all", "Deliver the geometry"],
     ),
-    "decimal commas": (comma, {}, ["schema.type", "area", "string where number is agreed", "deliver the agreed type"]),
-    "dates turned": (turned, {}, ["schema.type", "edited", " rows", "first in row", "expected date", "deliver the agreed type"]),
+    "decimal commas": (comma, {}, ["schema.column_type", "area", "string where number is agreed", "Deliver the agreed type"]),
+    "dates turned": (turned, {}, ["schema.type", "edited", " rows", "first in row", "expected date", "Deliver the agreed type"]),
 }
 
 

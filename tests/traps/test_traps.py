@@ -108,7 +108,7 @@ def test_degrees_for_metres_and_metres_for_degrees(check, epsg, rows):
     code, found = check(parcels, moved(parcels.table, into(epsg, OTHER[epsg]), rows))
     told = only(found, "crs", "geometry", "units")
     assert (code, told["count"]) == (1, 10_000 if rows is WHOLE else 1)
-    assert ("no degrees" if epsg == 4326 else "read as degrees") in told["observed"] or rows is not WHOLE
+    assert ("not degrees" if epsg == 4326 else "read as degrees") in told["observed"] or rows is not WHOLE
     assert rows is WHOLE or told["features"][0]["row"] == ROW + 1
 
 

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
+from merestone.rules.rule import Rule
 from merestone.words import percent
 
 Box = tuple[float, float, float, float]  # x, y minimum, then maximum
-_MEANT = "if this is meant, confirm it with the token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,38 +147,40 @@ def changed_fraction(evidence: Evidence, *, share: float, limit: float, sampled:
     """
     if not evidence.features or share <= limit:
         return None
-    much = f"{percent(share)} changed"
-    if sampled is not None:
-        much = f"at least {much}, by a sample of {sampled[0]:,} of {sampled[1]:,} features that may have"
-    return _stop("changed", evidence.keys, f"at most {percent(limit)} changed", much, cause(evidence), evidence.touched)
+    limited, much, why = percent(limit), percent(share), _because(cause(evidence))
+    if sampled is None:
+        return catalogue.CHANGED.finding(evidence.keys, count=evidence.touched, limit=limited, much=much, why=why)
+    return catalogue.CHANGED.finding(
+        evidence.keys,
+        count=evidence.touched,
+        case="sampled",
+        limit=limited,
+        much=much,
+        why=why,
+        sample=sampled[0],
+        candidates=sampled[1],
+    )
 
 
 def removed_fraction(keys: str, removed: int, features: int, limit: float | None, why: str = "") -> Finding | None:
     """Features that are missing now / previous features above its limit."""
     if limit is None or not features or removed <= limit * features:
         return None
-    return _stop("removed", keys, f"at most {percent(limit)} removed", f"{percent(removed / features)} removed", why, removed)
+    return _stop(catalogue.REMOVED, keys, limit, removed / features, why, removed)
 
 
 def moved_fraction(keys: str, moved: int, features: int, limit: float | None, why: str = "") -> Finding | None:
     """Features with equal content in another partition / previous features above its limit."""
     if limit is None or not features or moved <= limit * features:
         return None
-    return _stop("moved", keys, f"at most {percent(limit)} in another partition", f"{percent(moved / features)} moved", why, moved)
+    return _stop(catalogue.MOVED, keys, limit, moved / features, why, moved)
 
 
 def key_survival(keys: str, survived: int, features: int, limit: float | None, why: str = "") -> Finding | None:
     """Published keys that were delivered again / previous features below its limit."""
     if limit is None or not features or survived >= limit * features:
         return None
-    return _stop(
-        "key_survival",
-        keys,
-        f"at least {percent(limit)} of the published keys delivered again",
-        f"{percent(survived / features)} of the keys survive",
-        why,
-        features - survived,
-    )
+    return _stop(catalogue.KEY_SURVIVAL, keys, limit, survived / features, why, features - survived)
 
 
 def null_geometry_fraction(column: str, nowhere: int, rows: int, limit: float | None) -> Finding | None:
@@ -185,14 +188,7 @@ def null_geometry_fraction(column: str, nowhere: int, rows: int, limit: float | 
     if limit is None or not rows or nowhere <= limit * rows:
         return None
     why = "the export lost the geometry, or wrote it into a column that is not read" if nowhere == rows else ""
-    return _stop(
-        "null_geometry",
-        column,
-        f"at most {percent(limit)} of the rows without geometry",
-        f"{percent(nowhere / rows)} of the rows are without geometry",
-        why,
-        nowhere,
-    )
+    return _stop(catalogue.NO_GEOMETRY, column, limit, nowhere / rows, why, nowhere)
 
 
 def extent_shift(
@@ -213,14 +209,9 @@ def extent_shift(
     share = shift_of(now, then)
     if share <= limit:
         return None
-    return _stop(
-        "extent_shift",
-        column,
-        f"an extent whose sides move by at most {percent(limit)} of its diagonal",
-        f"a side moved by {percent(share)} of it: {_box(then)} became {_box(now)}",
-        _extent_cause(now, then, share, metres, outside),
-        outside,
-    )
+    what = f"a side moved by {percent(share)} of it: {_box(then)} became {_box(now)}"
+    why = _because(_extent_cause(now, then, share, metres, outside))
+    return catalogue.EXTENT_SHIFT.finding(column, count=outside, limit=percent(limit), what=what, why=why)
 
 
 def shift_of(now: Box, then: Box) -> float:
@@ -257,52 +248,29 @@ def column_changed(column: str, changed: int, kept: int, limit: float | None, wh
     if limit is None or not kept or changed <= limit * kept:
         return None
     why = why or "if each export makes it anew, declare it `volatile` in the contract; else its type or rule changed"
-    return _stop(
-        "column_changed",
-        column,
-        f"at most {percent(limit)} of the values of a column changed",
-        f"{percent(changed / kept)} of the values of {column} changed",
-        why,
-        changed,
-    )
+    return _stop(catalogue.COLUMN_CHANGED, column, limit, changed / kept, why, changed, name=column)
 
 
 def withdrawn(delivery: str, taken_back: Sequence[str], keys: str) -> Finding | None:
     """A delivery that a roll-back withdrew does not come back by itself."""
     if delivery not in taken_back:
         return None
-    return Finding(
-        surface="guard",
-        field=keys,
-        rule="withdrawn",
-        severity="error",
-        expected="a delivery other than the one that was rolled back",
-        observed=f"exactly the delivery {delivery[:12]} that a roll-back withdrew",
-        count=1,
-        remedy="deliver a corrected export; if it is meant, confirm it with the token",
-    )
+    return catalogue.WITHDRAWN.finding(keys, digest=delivery[:12])
 
 
 def emptied(delivered: int, features: int, keys: str) -> Finding | None:
     """An empty delivery over a filled dataset always stops."""
     if delivered or not features:
         return None
-    return Finding(
-        surface="guard",
-        field=keys,
-        rule="empty",
-        severity="error",
-        expected=f"a delivery for {features:,} published features",
-        observed="an empty delivery",
-        count=features,
-        remedy="see whether the export broke off; if it is meant, confirm it with the token",
-    )
+    return catalogue.EMPTIED.finding(keys, count=features, published=features)
 
 
-def _stop(rule: str, field: str, expected: str, observed: str, why: str, count: int) -> Finding:
-    return Finding(
-        "guard", field, rule, "error", expected, observed + (f". {why[0].upper()}{why[1:]}" if why else ""), count, remedy=_MEANT
-    )
+def _stop(rule: Rule, field: str, limit: float, share: float, why: str, count: int, *, name: str = "") -> Finding:
+    return rule.finding(field, count=count, limit=percent(limit), much=percent(share), why=_because(why), name=name)
+
+
+def _because(why: str) -> str:
+    return f". {why[0].upper()}{why[1:]}" if why else ""
 
 
 # --- the token ---------------------------------------------------------------------------------------------------------------------------

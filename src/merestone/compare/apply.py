@@ -42,6 +42,7 @@ from merestone.normalise.values import arrow_type, is_text
 from merestone.publication.publication import GuardRule, KeyRule, PartitionRule, Publication
 from merestone.results.finding import Finding
 from merestone.results.result import ApplyResult, Counts
+from merestone.rules import catalogue
 from merestone.source.open import open_unjudged
 from merestone.source.port import Source, SourceSpec
 from merestone.storage.open import open_store
@@ -168,7 +169,7 @@ def _of_file(path: str, step: VersionStep) -> _CopyRows:
     ]
     wrong += [each for each in check_crs(step.contract, source.delivery) if each.severity == "error"]
     if not wrong and source.delivery.geometry is None:
-        wrong.append(Finding("geometry", step.columns.geometry, "missing", "error", "a geometry", "it has no geometry", 1))
+        wrong.append(catalogue.MISSING.finding(step.columns.geometry, wanted="a geometry", name="the geometry"))
     if wrong and any(batch.num_rows for batch in source.batches()):  # without rows, text formats have no columns either
         raise UsageError(
             f"{path} is not a copy of {step.name}: {wrong[0].observed}",

@@ -53,7 +53,7 @@ from merestone.storage.port import Store
 from merestone.writer.commit import begin
 
 _ABOUT_THE_DRAFT = frozenset({"extra", "missing", "precision", "freshness"})  # findings about a contract that the comparison made up itself
-_NO_ANSWER = frozenset({"key_type", "type", "crs_missing", "crs_mismatch", "no_transform", "axis_order"})
+_NO_ANSWER = frozenset({"key_type", "column_type", "crs_missing", "crs_mismatch", "no_operation", "axis_order"})
 _SET_ASIDE = frozenset({"key_blank", "key_null", "key_duplicate", "key_type"})  # of rows: they are named, and the others are compared
 
 

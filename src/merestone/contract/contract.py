@@ -25,7 +25,8 @@ GeometryType = Literal[
 ]
 USUAL_NOISE = 0.05  # of a grid step, where a contract states no noise
 
-Dimensions = Literal["xy", "xyz", "xym", "xyzm"]
+Dimensions = Literal["xy", "xyz", "xym", "xyzm", "any"]
+Ordinates = Literal["xy", "xyz", "xym", "xyzm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,11 @@ class GeometryClause:
     direction: Literal["significant", "irrelevant"] = "significant"
     noise: float | None = None
     name: str | None = None
+
+    @property
+    def ordinates(self) -> Ordinates:
+        """The ordinates that are stored where a position has them: all of them under `dimensions: any`."""
+        return "xyzm" if self.dimensions == "any" else self.dimensions
 
 
 @dataclass(frozen=True, slots=True)

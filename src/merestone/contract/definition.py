@@ -2,16 +2,26 @@
 
 Not here: rules that bind several clauses (`laws`), careless but valid contracts (`lint`), checks of a delivery (`gate`).
 
-Reference: docs/reference/contract.md. A clause added here later must have a default that changes nothing, and stands in the published body
-only where an author states it, so that the digest of an unchanged contract never changes.
+Reference: docs/reference/contract.md. A clause added here later must have a default that changes nothing, and stands in the published
+body only where an author states it: the digest of an unchanged contract never changes.
+
+Every clause has an enforcer (`Clause.enforcer`):
+
+- gate: a rule of `rules.catalogue` names the clause; a test fails where none does.
+- form: it decides how a row is cast, stored and digested. No delivery can break it.
+- words: it is said for people or machines, and asks nothing of a delivery.
+- monitor: it is observed in operation, and gates nothing. A required one is published; an optional one is refused until there is a monitor.
+- http: answers over HTTP keep it. It is refused until they are served.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from merestone.contract.contract import Contract
 from merestone.contract.field_type import parse_type, type_pattern
 from merestone.contract.stamp import STAMP_PATTERN, Stamp
-from merestone.document.forms import Choice, Clause, Columns, Group, Keyed, Listed, Name, Real, Scalar, Text, Truth, Whole
+from merestone.document.forms import Choice, Clause, Columns, Form, Group, Keyed, Listed, Name, Real, Scalar, Text, Truth, Whole
 
 GEOMETRY_TYPES = (
     "point",
@@ -24,7 +34,7 @@ GEOMETRY_TYPES = (
     "geometrycollection",
     "geometry",
 )
-DIMENSIONS = ("xy", "xyz", "xym", "xyzm")
+DIMENSIONS = ("xy", "xyz", "xym", "xyzm", "any")
 TOPOLOGY = ("none", "planar", "network", "3d_solid")
 
 _PLACE = "it belongs in the publication file"
@@ -80,9 +90,15 @@ _DATE = Text(pattern=r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])", f
 DERIVED = Group(
     "derived",
     (
-        Clause("measure", Choice(("area", "length")), "what is measured on the geometry", default="unknown: treated as volatile"),
-        Clause("unit", Text(), "the unit of the value"),
-        Clause("method", Choice(("planar", "geodesic")), "on the plane of the CRS or on its ellipsoid", default="planar"),
+        Clause(
+            "measure",
+            Choice(("area", "length")),
+            "what is measured on the geometry",
+            default="unknown: treated as volatile",
+            enforcer="form",
+        ),
+        Clause("unit", Text(), "the unit of the value", enforcer="form"),
+        Clause("method", Choice(("planar", "geodesic")), "on the plane of the CRS or on its ellipsoid", default="planar", enforcer="form"),
     ),
     refused=INTERNAL,
 )
@@ -110,14 +126,16 @@ FIELD = Group(
             "time_zone",
             Text(pattern=r"[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*", form="an IANA time zone", hint="such as Europe/Amsterdam"),
             "the zone in which a local time was taken, as an IANA name",
+            enforcer="form",
         ),
-        Clause("description", _PROSE, "words for people"),
-        Clause("deprecated", Truth(), "whether the field will be removed in a later major version", default="false"),
+        Clause("description", _PROSE, "words for people", enforcer="words"),
+        Clause("deprecated", Truth(), "whether the field will be removed in a later major version", default="false", enforcer="words"),
         Clause(
             "volatile",
             Truth(),
             "whether the value changes on every export without meaning: stored as of the feature's last rewrite, never a change",
             default="false",
+            enforcer="form",
         ),
         Clause("derived", DERIVED, "recomputed from the geometry and therefore never compared"),
         Clause("crs_epsg", _EPSG, "the CRS of a second geometry"),
@@ -126,17 +144,20 @@ FIELD = Group(
             "decimals",
             Whole(0, 15, hint="the number of decimals to which values are kept, such as 2"),
             "number: the decimals to which values are stored, judged and compared",
+            enforcer="form",
         ),
         Clause(
             "digits",
             Whole(1, 15, hint="the number of significant digits to which values are kept, such as 6"),
             "number: the significant digits to which values are stored, judged and compared, for columns of wide range",
+            enforcer="form",
         ),
         Clause(
             "noise",
             _NOISE,
             "number: a delivered value within half a step and this share of a step of the published one is not a change",
             default="0.05, where `decimals` or `digits` stands",
+            enforcer="form",
         ),
     ),
     refused=INTERNAL,
@@ -162,11 +183,11 @@ FIELD = Group(
 SEMANTICS = Group(
     "the semantics of a field",
     (
-        Clause("enum", Listed(Scalar()), "every value that the field may have, of the field's type"),
+        Clause("enum", Listed(Scalar(), ordered=False), "every value that the field may have, of the field's type"),
         Clause(
             "null_means", _PROSE, "what a missing value means; null is then the only way to say it: no blank, N/A or -9999 in its place"
         ),
-        Clause("meaning", _PROSE, "what the values mean"),
+        Clause("meaning", _PROSE, "what the values mean", enforcer="words"),
     ),
     refused=INTERNAL,
 )
@@ -179,26 +200,32 @@ GEOMETRY = Group(
         Clause(
             "dimensions",
             Choice(DIMENSIONS),
-            "the ordinates of a position; others that are delivered are left out, with a warning",
+            "the ordinates that every position has; others that are delivered are left out, with a warning. any: each has what it has",
             default="xy",
         ),
-        Clause("z_precision", _DECIMALS, "the decimals of Z", default="the coordinate precision"),
-        Clause("m_precision", _DECIMALS, "the decimals of M", default="the coordinate precision"),
+        Clause("z_precision", _DECIMALS, "the decimals of Z", default="the coordinate precision", enforcer="form"),
+        Clause("m_precision", _DECIMALS, "the decimals of M", default="the coordinate precision", enforcer="form"),
         Clause("edges", Choice(("planar", "spherical")), "how two positions are joined", default="planar"),
         Clause(
-            "direction", Choice(("significant", "irrelevant")), "whether a line drawn the other way is another line", default="significant"
+            "direction",
+            Choice(("significant", "irrelevant")),
+            "whether a line drawn the other way is another line",
+            default="significant",
+            enforcer="form",
         ),
         Clause(
             "noise",
             _NOISE,
             "a delivered ordinate within half a grid step and this share of a step of the published one is not a change; 0: the digest alone decides",
             default="0.05, and 0 under topology rules",
+            enforcer="form",
         ),
         Clause(
             "name",
             Name("the name of the geometry column"),
             "the name of the geometry column in what is published",
             default="geometry, or the first of geom, shape, geometry_primary that no field has",
+            enforcer="words",
         ),
     ),
     refused=INTERNAL,
@@ -217,6 +244,7 @@ CONTRACT = Group(
             ),
             "the stamp of this version: SemVer, the CRS (equal to `crs_epsg`) and the nominal ground resolution of the content",
             required=True,
+            enforcer="words",
         ),
         Clause(
             "product_id",
@@ -229,6 +257,7 @@ CONTRACT = Group(
             ),
             "what the product is called by machines; it never changes",
             required=True,
+            enforcer="words",
         ),
         Clause("crs_epsg", _EPSG, "the EPSG code of the CRS of what is published; a code that PROJ knows", required=True),
         Clause(
@@ -247,12 +276,14 @@ CONTRACT = Group(
             Real(above=0, most=1, hint="a share, such as 0.999 for 99.9 %"),
             "the promised share of time in which it can be read",
             required=True,
+            enforcer="monitor",
         ),
         Clause(
             "product_owner_id",
             Text(pattern=r"[^@\s]+@[^@\s]+", form="an e-mail address", format="email", hint="the address of an accountable steward"),
             "the e-mail address of the accountable steward",
             required=True,
+            enforcer="words",
         ),
         Clause(
             "topology_rule_set",
@@ -283,8 +314,8 @@ CONTRACT = Group(
         ),
         Clause("semantics", Keyed(SEMANTICS, "a field's name"), "what the values of a field mean"),
         Clause("geometry", GEOMETRY, "what holds for the geometry beyond its type"),
-        Clause("name", Text(), "the product's short name"),
-        Clause("description", _PROSE, "words for people"),
+        Clause("name", Text(), "the product's short name", enforcer="words"),
+        Clause("description", _PROSE, "words for people", enforcer="words"),
         Clause("key", Columns("a field"), "the field or fields that identify a feature over all versions"),
         Clause(
             "extent",
@@ -303,14 +334,13 @@ CONTRACT = Group(
             Group(
                 "latency",
                 (
-                    Clause("p50_ms", Real(above=0), "half of all requests are answered within this, in milliseconds"),
-                    Clause("p95_ms", Real(above=0), "95 % of all requests are answered within this, in milliseconds"),
-                    Clause("p99_ms", Real(above=0), "99 % of all requests are answered within this, in milliseconds"),
+                    Clause("p50_ms", Real(above=0), "half of all requests are answered within this, in milliseconds", enforcer="monitor"),
+                    Clause("p95_ms", Real(above=0), "95 % of all requests are answered within this, in milliseconds", enforcer="monitor"),
+                    Clause("p99_ms", Real(above=0), "99 % of all requests are answered within this, in milliseconds", enforcer="monitor"),
                 ),
                 refused=INTERNAL,
             ),
             "how fast it answers",
-            checked=False,
         ),
         Clause(
             "bands",
@@ -326,8 +356,8 @@ CONTRACT = Group(
                             required=True,
                         ),
                         Clause("nodata", Real(), "the value that means no data"),
-                        Clause("unit", Text(), "the unit of the values, or `none`", empty=True),
-                        Clause("description", _PROSE, "words for people"),
+                        Clause("unit", Text(), "the unit of the values, or `none`", empty=True, enforcer="words"),
+                        Clause("description", _PROSE, "words for people", enforcer="words"),
                     ),
                     refused=INTERNAL,
                 )
@@ -352,7 +382,11 @@ CONTRACT = Group(
                 "negative",
                 (
                     Clause(
-                        "feature_order", Choice(("unspecified", "key")), "unspecified: the order of features will change", checked=False
+                        "feature_order",
+                        Choice(("unspecified", "key")),
+                        "unspecified: the order of features will change",
+                        enforcer="http",
+                        idle=("unspecified",),
                     ),
                     Clause("max_features", Whole(1), "never more features than this"),
                     Clause(
@@ -364,9 +398,9 @@ CONTRACT = Group(
                         "empty_result",
                         Choice(("empty", "error")),
                         "empty: a question without an answer gives no features and no error",
-                        checked=False,
+                        enforcer="http",
                     ),
-                    Clause("statements", Listed(_PROSE), "further things not to rely on"),
+                    Clause("statements", Listed(_PROSE), "further things not to rely on", enforcer="words"),
                 ),
                 refused=INTERNAL,
             ),
@@ -377,30 +411,39 @@ CONTRACT = Group(
             Group(
                 "degradation",
                 (
-                    Clause("when_late", Choice(("previous", "nothing")), "what is served when the product is late", required=True),
-                    Clause("when_unavailable", Choice(("previous", "nothing")), "what is served when the product cannot be made"),
-                    Clause("label", Text(), "how the substitute is labelled"),
-                    Clause("hold_minutes", Whole(0), "how long the previous version is held, in minutes"),
+                    Clause(
+                        "when_late",
+                        Choice(("previous", "nothing")),
+                        "what is served when the product is late",
+                        required=True,
+                        enforcer="http",
+                    ),
+                    Clause(
+                        "when_unavailable",
+                        Choice(("previous", "nothing")),
+                        "what is served when the product cannot be made",
+                        enforcer="http",
+                    ),
+                    Clause("label", Text(), "how the substitute is labelled", enforcer="http"),
+                    Clause("hold_minutes", Whole(0), "how long the previous version is held, in minutes", enforcer="http"),
                 ),
                 refused=INTERNAL,
             ),
             "what a consumer gets when the product is late or unavailable",
-            checked=False,
         ),
         Clause(
             "deprecation",
             Group(
                 "deprecation",
                 (
-                    Clause("since", _DATE, "from when the product is deprecated", required=True),
-                    Clause("until", _DATE, "until when it stays readable"),
-                    Clause("replaced_by", Text(), "the stamp or product that replaces it"),
-                    Clause("reason", _PROSE, "words for people"),
+                    Clause("since", _DATE, "from when the product is deprecated", required=True, enforcer="words"),
+                    Clause("until", _DATE, "until when it stays readable", enforcer="words"),
+                    Clause("replaced_by", Text(), "the stamp or product that replaces it", enforcer="words"),
+                    Clause("reason", _PROSE, "words for people", enforcer="words"),
                 ),
                 refused=INTERNAL,
             ),
             "since when and until when the product is deprecated",
-            checked=False,
         ),
     ),
     refused=INTERNAL,
@@ -408,3 +451,23 @@ CONTRACT = Group(
 
 # Clauses that are kept as written: they have no attribute of their own on the value.
 EXTRA = tuple(clause.name for clause in CONTRACT.clauses if clause.name not in Contract.__dataclass_fields__)
+
+
+def _clauses(form: Form, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Clause]]:
+    match form:
+        case Group(clauses=found):
+            for each in found:
+                yield ".".join((*path, each.name)), each
+                yield from _clauses(each.form, (*path, each.name))
+        case Listed(item=item) | Keyed(item=item):
+            yield from _clauses(item, path)
+
+
+CLAUSES = dict(_clauses(CONTRACT))
+"""Every clause by its path, such as "schema_fields.nullable"; those that only hold others are among them."""
+
+
+def is_container(clause: Clause) -> bool:
+    """Whether a clause only holds others, which are enforced one by one."""
+    form = clause.form
+    return isinstance(form.item if isinstance(form, Listed | Keyed) else form, Group)

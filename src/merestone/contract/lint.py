@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from merestone.contract.body import body
 from merestone.contract.contract import Contract, Field
-from merestone.contract.definition import CONTRACT
+from merestone.contract.definition import CONTRACT, is_container
 from merestone.document.forms import Form, Group, Keyed, Listed, nearest
 from merestone.document.yaml_reader import Document, Path, path_text
 from merestone.reference.area import largest_ordinate
@@ -23,6 +23,7 @@ Level = Literal["error", "warning", "confirm"]
 _EXACT: Final = 2**53  # integers up to here are exact in a double
 _KEY_KINDS: Final = ("string", "integer", "date", "time", "timestamp", "timestamp_local", "decimal", "boolean", "binary")
 _TIME_KINDS: Final = ("date", "timestamp", "timestamp_local")
+_LATER: Final = {"monitor": "the monitor observes it", "http": "answers over HTTP keep it"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def _topology(contract: Contract) -> Iterator[Remark]:
     fits = _TOPOLOGY_OF.get(rule_set, (kind,))
     if kind not in (*fits, "geometry", "geometrycollection"):
         yield path, f"{rule_set} has no meaning for geometry_type {kind}", f"it judges {' and '.join(fits)}"
-    elif rule_set == "3d_solid" and "z" not in contract.geometry.dimensions:
+    elif rule_set == "3d_solid" and "z" not in contract.geometry.ordinates:
         yield path, "3d_solid judges faces with Z, and the contract has none", "promise `geometry: {dimensions: xyz}`"
     elif rule_set != "none" and contract.geometry.edges == "spherical":
         yield (
@@ -242,7 +243,7 @@ def _key_nullable(contract: Contract) -> Iterator[Remark]:
 
 def _ordinates_without_use(contract: Contract) -> Iterator[Remark]:
     for letter in "zm":
-        if getattr(contract.geometry, f"{letter}_precision") is not None and letter not in contract.geometry.dimensions[2:]:
+        if getattr(contract.geometry, f"{letter}_precision") is not None and letter not in contract.geometry.ordinates[2:]:
             yield (
                 ("geometry", f"{letter}_precision"),
                 f"has no use for dimensions {contract.geometry.dimensions}",
@@ -266,29 +267,28 @@ def _raster_only(contract: Contract) -> Iterator[Remark]:
             yield (name,), "has a meaning for rasters only", "remove it"
 
 
-def _unchecked(contract: Contract) -> Iterator[Remark]:
-    for path in _idle(body(contract), CONTRACT, ()):
-        yield path, "is kept and published, but this version does not check deliveries against it", ""
+def _unenforced(contract: Contract) -> Iterator[Remark]:
+    for path, by in _promised(body(contract), CONTRACT, ()):
+        yield path, f"is a promise that nothing in this version keeps ({by})", "remove it until a version enforces it"
 
 
-def _idle(value: Any, form: Form, path: Path) -> Iterator[Path]:
-    """The paths of clauses that stand there unchecked."""
+def _promised(value: Any, form: Form, path: Path) -> Iterator[tuple[Path, str]]:
+    """The paths of clauses whose enforcer is not in this version, each with what enforces it."""
     match form:
         case Group(clauses=clauses):
             for clause in clauses:
-                if clause.name not in value or value[clause.name] in ("none", None):
+                if clause.name not in value or value[clause.name] in ("none", None, *clause.idle):
                     continue
                 here = (*path, clause.name)
-                if clause.checked:
-                    yield from _idle(value[clause.name], clause.form, here)
-                else:
-                    yield here
+                if clause.enforcer in _LATER and (path or not clause.required) and not is_container(clause):
+                    yield here, _LATER[clause.enforcer]
+                yield from _promised(value[clause.name], clause.form, here)
         case Listed(item=Group() as item):
             for place, each in enumerate(value):
-                yield from _idle(each, item, (*path, place))
+                yield from _promised(each, item, (*path, place))
         case Keyed(item=item):
             for name, each in value.items():
-                yield from _idle(each, item, (*path, name))
+                yield from _promised(each, item, (*path, name))
 
 
 def _time_zones(contract: Contract) -> Iterator[Remark]:
@@ -318,6 +318,7 @@ RULES: Final = (
     Rule("error", "Spherical edges need a geographic CRS.", _edges),
     Rule("error", "`topology_rule_set` and its parameters fit the geometry type, its dimensions and planar edges.", _topology),
     Rule("error", "`geometry.noise` is 0 under topology rules.", _noise),
+    Rule("error", "Every clause has an enforcer in this version, but for required ones that are observed in operation.", _unenforced),
     Rule("warning", "A field that is never null has no `null_means`.", _nulls),
     Rule("warning", "The grid on the ground (a degree counts as 111,320 m) lies between res/1000 and res.", _ground_grid),
     Rule("warning", "The CRS is not deprecated.", _deprecated_crs),
@@ -327,5 +328,4 @@ RULES: Final = (
     Rule("warning", "`extent` lies near the CRS's area of use.", _extent),
     Rule("warning", "`bands` and `pixel` stand in raster contracts only.", _raster_only),
     Rule("warning", "A `timestamp` has no `time_zone` of its own.", _time_zones),
-    Rule("warning", "Clauses that this version keeps but does not check are named.", _unchecked),
 )

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from merestone.contract.definition import CONTRACT, INTERNAL
+from merestone.contract.definition import CONTRACT, INTERNAL, is_container
 from merestone.contract.field_type import MAX_DECIMAL, MAX_NESTING, SCALARS
 from merestone.contract.laws import LAWS
 from merestone.contract.lint import RULES
-from merestone.document.forms import Form, Group, Keyed, Listed, OneOf
+from merestone.document.forms import Clause, Form, Group, Keyed, Listed, OneOf
 from merestone.document.yaml_reader import MAX_BYTES, MAX_DEPTH, MAX_VALUES
+from merestone.rules.catalogue import enforcers
+from merestone.rules.reference import anchor
 
 _HEAD = f"""# Contract: reference
 
@@ -27,6 +29,14 @@ the likeliest meaning.
 `merestone contract lint FILE` checks a contract; `merestone contract schema` prints its JSON Schema.
 A line that ends in `# confirm` is a guess that waits for a person; lint counts them.
 """
+
+
+_ENFORCERS = {
+    "form": "the stored form",
+    "words": "nothing to enforce",
+    "monitor": "observed in operation, not gated",
+    "http": "answers over HTTP, not in this version: refused",
+}
 
 
 def reference() -> str:
@@ -49,21 +59,27 @@ def reference() -> str:
     return "\n".join(parts)
 
 
-def _tables(group: Group, title: str) -> Iterator[str]:
+def _enforcer(path: str, clause: Clause) -> str:
+    """Who holds a product to a clause."""
+    rules = [f"[`{each.name}`](findings.md#{anchor(each)})" for each in enforcers(path)]
+    return ", ".join(rules if clause.enforcer == "gate" else [_ENFORCERS[clause.enforcer], *rules])
+
+
+def _tables(group: Group, title: str, path: tuple[str, ...] = ()) -> Iterator[str]:
     """The table of one mapping, then those of the mappings in it."""
-    rows = ["| key | required | form | default | meaning |", "|---|---|---|---|---|"]
+    rows = ["| key | required | form | default | meaning | enforced by |", "|---|---|---|---|---|---|"]
     inner: list[tuple[str, Group]] = []
     for clause in group.clauses:
         nested = _group(clause.form)
         form = _form(clause.form) if nested is None else f"{_form(clause.form)}, see [below](#{clause.name})"
-        words = clause.words if clause.checked else f"{clause.words} (kept and published, not yet checked)"
-        cells = (f"`{clause.name}`", "yes" if clause.required else "no", form, clause.default, words)
+        by = "" if is_container(clause) else _enforcer(".".join((*path, clause.name)), clause)
+        cells = (f"`{clause.name}`", "yes" if clause.required else "no", form, clause.default, clause.words, by)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         if nested is not None:
             inner.append((clause.name, nested))
     yield f"## {title}\n\n" + "\n".join(rows) + "\n"
     for name, nested in inner:
-        yield from _tables(nested, name)
+        yield from _tables(nested, name, (*path, name))
 
 
 def _form(form: Form) -> str:

@@ -304,11 +304,12 @@ class Choice(Form):
 
 @dataclass(frozen=True, slots=True)
 class Listed(Form):
-    """A list of one form."""
+    """A list of one form; `ordered` is False where the order of entries says nothing."""
 
     item: Form
     least: int = 1
     most: int | None = None
+    ordered: bool = True
 
     def read(self, value: Any, path: Path, report: Report) -> Any:
         """See Form."""
@@ -445,8 +446,8 @@ class OneOf(Form):
 class Clause:
     """One key of a mapping.
 
-    `words` say what it promises. `default` is what its absence means, in words. `empty` allows null, meaning left out. `checked` is
-    False for what this version keeps and serves but does not yet check against a delivery.
+    `words` say what it promises. `default` is what its absence means, in words. `empty` allows null, meaning left out. `enforcer` is who
+    holds a product to it; the document's own definition says which there are. `idle` are values that ask for nothing.
     """
 
     name: str
@@ -455,7 +456,8 @@ class Clause:
     required: bool = False
     default: str = ""
     empty: bool = False
-    checked: bool = True
+    enforcer: str = "gate"
+    idle: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from datetime import UTC, date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -22,6 +21,7 @@ from merestone.contract.contract import Contract, Field
 from merestone.gate.findings import NAMED
 from merestone.geometry.form import Scan
 from merestone.results.finding import SAMPLES, Finding, Sample
+from merestone.rules import catalogue
 from merestone.words import listed
 
 JUDGED_ORDINATES = 1_000
@@ -91,17 +91,7 @@ def null_keys(field: str, rows: npt.NDArray[np.int64], *, part: str | None = Non
     what = "null key" if part is None else f"null {part} in the key"
     if len(rows) > 1:
         what = "null keys" if part is None else f"nulls in {part}, a part of the key"
-    return Finding(
-        "schema",
-        field,
-        "key_null",
-        "error",
-        "a key in every row",
-        f"{len(rows):,} {what} ({_rows(rows)} of the file)",
-        len(rows),
-        tuple(Sample(None, int(row)) for row in rows[:SAMPLES]),
-        remedy="have the producer fill the key, or name another column as `key`",
-    )
+    return catalogue.KEY_NULL.finding(field, count=len(rows), features=_samples(rows), what=what, rows=_rows(rows))
 
 
 def unfit_keys(field: str, rows: npt.NDArray[np.int64]) -> Finding | None:
@@ -109,17 +99,7 @@ def unfit_keys(field: str, rows: npt.NDArray[np.int64]) -> Finding | None:
     if not len(rows):
         return None
     what = "key" if len(rows) == 1 else "keys"
-    return Finding(
-        "schema",
-        field,
-        "key_type",
-        "error",
-        "a key of the agreed type in every row",
-        f"{len(rows):,} {what} that cannot be read as such ({_rows(rows)} of the file)",
-        len(rows),
-        tuple(Sample(None, int(row)) for row in rows[:SAMPLES]),
-        remedy="have the producer repair the keys; a key that is cut or rounded would be another feature's",
-    )
+    return catalogue.KEY_TYPE.finding(field, count=len(rows), features=_samples(rows), what=what, rows=_rows(rows))
 
 
 def blank_keys(field: str, rows: npt.NDArray[np.int64]) -> Finding | None:
@@ -127,17 +107,7 @@ def blank_keys(field: str, rows: npt.NDArray[np.int64]) -> Finding | None:
     if not len(rows):
         return None
     what = "key is" if len(rows) == 1 else "keys are"
-    return Finding(
-        "schema",
-        field,
-        "key_blank",
-        "error",
-        "a key of characters that can be seen in every row",
-        f"{len(rows):,} {what} empty, blank or with a NUL ({_rows(rows)} of the file)",
-        len(rows),
-        tuple(Sample(None, int(row)) for row in rows[:SAMPLES]),
-        remedy="have the producer fill the key, or name another column as `key`",
-    )
+    return catalogue.KEY_BLANK.finding(field, count=len(rows), features=_samples(rows), what=what, rows=_rows(rows))
 
 
 def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Finding | None:
@@ -158,17 +128,7 @@ def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Findi
         if number < NAMED:
             times = "twice" if len(rows) == 2 else f"{len(rows):,} times"
             words.append(f"key {text} {times} ({_rows(rows)})")
-    return Finding(
-        "schema",
-        field,
-        "key_duplicate",
-        "error",
-        "a key only once",
-        listed(words, len(groups)),
-        len(groups.rows),
-        tuple(samples),
-        remedy="have the producer repair the keys, or name a column, or a list of columns, that is unique",
-    )
+    return catalogue.KEY_DUPLICATE.finding(field, count=len(groups.rows), features=tuple(samples), keys=listed(words, len(groups)))
 
 
 def repeated_values(field: str, groups: KeyGroups, shown: Mapping[int, tuple[str, ...]]) -> Finding:
@@ -184,17 +144,11 @@ def repeated_values(field: str, groups: KeyGroups, shown: Mapping[int, tuple[str
         rows = groups.group(number)
         words.append(f"{shown[first][1]} {'twice' if len(rows) == 2 else f'{len(rows):,} times'} ({_rows(rows)})")
     samples = [Sample(shown[row][0], row, observed=shown[row][1]) for row in groups.rows[:SAMPLES].tolist()]
-    return Finding(
-        "schema",
-        field,
-        "unique",
-        "error",
-        "every value only once",
-        listed(words, len(groups)),
-        len(groups.rows),
-        tuple(samples),
-        remedy=f"have the producer repair {field}, or give up the promise `unique` (a MAJOR version)",
-    )
+    return catalogue.UNIQUE.finding(field, count=len(groups.rows), features=tuple(samples), name=field, values=listed(words, len(groups)))
+
+
+def _samples(rows: npt.NDArray[np.int64]) -> tuple[Sample, ...]:
+    return tuple(Sample(None, int(row)) for row in rows[:SAMPLES])
 
 
 def _rows(rows: npt.NDArray[np.int64]) -> str:
@@ -285,18 +239,7 @@ def twin_keys(field: str, texts: Sequence[str], rows: Sequence[int | None]) -> F
         return None
     words = [" / ".join(f"'{text}'" for text in group) for group in twins]
     samples = [Sample(text, row) for group in twins for text, row in group.items()][:SAMPLES]
-    return Finding(
-        "schema",
-        field,
-        "key_twin",
-        "warning",
-        "keys that differ in more than blanks or case",
-        listed(words[:NAMED], len(words)),
-        sum(map(len, twins)),
-        tuple(samples),
-        remedy="keys are compared exactly, so each of these is a feature of its own; if they mean one object, have it delivered "
-        "under one key",
-    )
+    return catalogue.KEY_TWIN.finding(field, count=sum(map(len, twins)), features=tuple(samples), keys=listed(words[:NAMED], len(words)))
 
 
 def _folded(texts: Any) -> Any:
@@ -338,21 +281,6 @@ def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 # --- the delivery as a whole -----------------------------------------------------------------------------------------------------------
 
 
-def empty_delivery(path: str, layer: str | None, previous_features: int) -> Finding:
-    """A delivery without a row. Over a filled dataset it always stops (docs/spec/gate.md#guards); the caller decides for a first one."""
-    where = path if layer is None else f"{path}, layer {layer}"
-    return Finding(
-        "schema",
-        "",
-        "empty",
-        "error",
-        "at least one row",
-        f"{where} has no rows; published are {previous_features:,}",
-        0,
-        remedy="look whether the export failed; a dataset is not emptied by an empty file",
-    )
-
-
 def other_crs(agreed: str, delivered: str, way: str) -> Finding:
     """A delivery in another CRS than the agreed one, which the publication accepts: it is transformed by a recorded step.
 
@@ -361,93 +289,41 @@ def other_crs(agreed: str, delivered: str, way: str) -> Finding:
         delivered: the delivery's.
         way: the operation between them, and its accuracy.
     """
-    return Finding(
-        "crs",
-        "crs",
-        "crs_mismatch",
-        "warning",
-        f"{agreed} is agreed",
-        f"{delivered} is delivered, which the publication accepts",
-        1,
-        remedy=f"it is transformed by {way}; this warning comes back when the delivered CRS changes",
-    )
+    return catalogue.CRS_MISMATCH.finding("crs", case="transformed", severity="warning", agreed=agreed, delivered=delivered, way=way)
 
 
-def too_many(contract: Contract, rows: int) -> Finding | None:
+def feature_count(contract: Contract, rows: int) -> Finding | None:
     """`negative.max_features`: never more features than this."""
     most = (contract.addition("negative") or {}).get("max_features")
     if most is None or rows <= most:
         return None
-    return Finding(
-        "schema",
-        "negative.max_features",
-        "max_features",
-        "error",
-        f"at most {most:,} features",
-        f"{rows:,} rows",
-        rows,
-        remedy="look whether the export took in too much, or agree on more `negative.max_features` (a MAJOR version)",
-    )
+    return catalogue.MAX_FEATURES.finding("negative.max_features", count=rows, most=most, rows=rows)
 
 
 @dataclass(slots=True)
 class DimensionTally:
-    """Rows that bring Z or M where none is promised, and rows with a position that lack one that is: counted batch by batch."""
+    """Rows that bring Z or M where none is promised, counted batch by batch."""
 
     contract: Contract
     _more_z: int = 0
     _more_m: int = 0
-    _short: int = 0
-    _first: list[int] = dataclass_field(default_factory=list)
 
-    def add(self, scan: Scan, rows: npt.NDArray[np.int64]) -> None:
-        """Count a batch.
-
-        Args:
-            scan: what lies in its geometries, as delivered.
-            rows: (n,) its row numbers, from 1.
-        """
-        promised = self.contract.geometry.dimensions
+    def add(self, scan: Scan) -> None:
+        """Count a batch from what lies in its geometries, as delivered."""
+        promised = self.contract.geometry.ordinates
         self._more_z += int(scan.has_z.sum()) if "z" not in promised else 0
         self._more_m += int(scan.has_m.sum()) if "m" not in promised else 0
-        if promised != "xy":
-            lacking = scan.placed & ~((scan.has_z | ("z" not in promised)) & (scan.has_m | ("m" not in promised)))
-            self._short += int(lacking.sum())
-            self._first += rows[lacking][: SAMPLES - len(self._first)].tolist()
 
     def findings(self) -> list[Finding]:
-        """Warnings: what is more is left out, and what is less is stored as it came."""
+        """A warning where there is more than promised: it is left out."""
         name, promised = self.contract.geometry_name, self.contract.geometry.dimensions
         found = []
         if more := max(self._more_z, self._more_m):
             words = " and ".join(word for word, count in (("Z", self._more_z), ("M", self._more_m)) if count)
-            found.append(
-                Finding(
-                    "geometry",
-                    name,
-                    "z_dropped",
-                    "warning",
-                    f"{promised} positions",
-                    f"{words} in {more:,} rows, left out",
-                    more,
-                    remedy=f"nothing, if {promised} is what consumers need; else promise `geometry: {{dimensions: xyz}}` (a MAJOR change)",
-                )
+            delivered = "xy" + "".join(
+                letter for letter, count in (("z", self._more_z), ("m", self._more_m)) if count or letter in promised
             )
-        if self._short:
-            words = " or ".join(word.upper() for word in promised[2:])
-            found.append(
-                Finding(
-                    "geometry",
-                    name,
-                    "z_missing",
-                    "warning",
-                    f"{promised} positions",
-                    f"no {words} in {self._short:,} rows, stored as they came",
-                    self._short,
-                    tuple(Sample(None, row) for row in self._first),
-                    remedy=f"have the producer deliver {words.replace(' or ', ' and ')}, or promise `geometry: {{dimensions: xy}}` (a MAJOR change)",
-                )
-            )
+            found.append(catalogue.Z_DROPPED.finding(name, count=more, promised=promised, what=words, delivered=delivered))
         return found
 
 
@@ -463,17 +339,7 @@ def edges(contract: Contract, delivered: str, *, previous: str | None = None) ->
     if delivered == promised:
         return None
     change = f"; edges {previous} to {delivered}" if previous is not None and previous != delivered else ""
-    return Finding(
-        "geometry",
-        contract.geometry_name,
-        "edges",
-        "error",
-        f"{promised} edges",
-        f"{delivered} edges{change}",
-        1,
-        remedy=f"have the producer deliver {promised} edges (lines over long distances need intermediate points), or promise "
-        f"`geometry: {{edges: {delivered}}}` in the contract",
-    )
+    return catalogue.EDGES.finding(contract.geometry_name, promised=promised, delivered=delivered, change=change)
 
 
 def freshness(contract: Contract, now: datetime, *, newest: date | datetime | None, delivered_at: datetime | None = None) -> Finding | None:
@@ -490,33 +356,22 @@ def freshness(contract: Contract, now: datetime, *, newest: date | datetime | No
     measured = source is not None and source != "delivered_at"
     moment = _instant(newest, contract.field(source or "")) if measured else delivered_at
     field_name = source if measured and source is not None else "delivered_at"
-    promised = f"at most {contract.freshness_sla_minutes:,} minutes old"
+    promised = contract.freshness_sla_minutes
     if moment is None:
         if not measured:
             return None
-        return Finding(
-            "service",
-            field_name,
-            "freshness",
-            "error",
-            promised,
-            "no row holds a time",
-            1,
-            remedy=f"have the producer fill {field_name}, or name another field in `freshness_from`",
-        )
+        return catalogue.FRESHNESS.finding(field_name, case="unknown", name=field_name, promised=promised)
     minutes = (now - moment).total_seconds() / 60
     if minutes <= contract.freshness_sla_minutes:
         return None
     label = "" if measured else " (delivery time, not measured on the data)"
-    return Finding(
-        "service",
+    return catalogue.FRESHNESS.finding(
         field_name,
-        "freshness",
-        "error" if measured else "warning",
-        promised,
-        f"{minutes:,.0f} minutes old: {moment.isoformat()}{label}",
-        1,
-        remedy="have the producer deliver newer data, or agree on another `freshness_sla_minutes`",
+        severity="error" if measured else "warning",
+        promised=promised,
+        minutes=minutes,
+        moment=moment.isoformat(),
+        label=label,
     )
 
 
@@ -568,24 +423,15 @@ def precision(contract: Contract, histogram: npt.NDArray[np.int64], field: Field
     measured = measured_precision(histogram)
     if ordinates == 0 or measured >= promised:
         return None
-    observed = f"99 % of {ordinates:,} ordinates have {measured} decimals or fewer"
     if ordinates < JUDGED_ORDINATES:
-        return Finding(
-            "geometry",
+        return catalogue.PRECISION.finding(
             name,
-            "precision",
-            "warning",
-            f"{promised} decimals",
-            f"undecided: {observed}, judged from {JUDGED_ORDINATES:,} ordinates up",
-            ordinates,
+            count=ordinates,
+            case="undecided",
+            severity="warning",
+            promised=promised,
+            ordinates=ordinates,
+            measured=measured,
+            enough=JUDGED_ORDINATES,
         )
-    return Finding(
-        "geometry",
-        name,
-        "precision",
-        "error",
-        f"{promised} decimals",
-        observed,
-        ordinates,
-        remedy=f"have the producer export full coordinates, or promise `coordinate_precision: {measured}` in the contract",
-    )
+    return catalogue.PRECISION.finding(name, count=ordinates, promised=promised, ordinates=ordinates, measured=measured)

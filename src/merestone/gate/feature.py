@@ -35,7 +35,8 @@ from merestone.geometry.form import (
     UNREADABLE,
     Scan,
 )
-from merestone.results.finding import PASS, REJECT, WARN, RowFaults, Severity, Steps, Surface
+from merestone.results.finding import PASS, REJECT, WARN, RowFaults, Steps
+from merestone.rules import catalogue
 
 DEGREES = (-180.0, -90.0, 180.0, 90.0)
 """What longitude and latitude can be in a geographic CRS in degrees; x before y."""
@@ -83,6 +84,7 @@ def check_rows(
         *patterns(batch, contract),
         *presence(contract, delivered),
         *left_over(contract, delivered),
+        *dimensions(contract, delivered),
     ]
     bad_numbers = ordinates(contract, delivered, stored, limits, usable)
     for each in bad_numbers:
@@ -127,17 +129,7 @@ def nulls(batch: Any, contract: Contract, miscast: Sequence[RowFaults] = (), abs
         missing = _where(column.is_null()) if column.null_count else np.empty(0, dtype=np.int64)
         rows = np.setdiff1d(missing, np.concatenate([missing[:0], *(each.rows for each in miscast if each.field == field.name)]))
         if len(rows):
-            found.append(
-                _fault(
-                    "schema",
-                    field.name,
-                    "null",
-                    "null not allowed",
-                    rows,
-                    pa.repeat(pa.scalar("null"), len(rows)),
-                    f"have the producer fill {field.name}, or promise `nullable: true` (a MAJOR change: consumers meet nulls)",
-                )
-            )
+            found.append(catalogue.NULL.faults(field.name, rows, name=field.name))
     return found
 
 
@@ -160,17 +152,7 @@ def substitutes(batch: Any, contract: Contract) -> list[RowFaults]:
         if len(rows):
             shown = column.take(pa.array(rows, pa.int64())).cast(pa.string())
             observed = pc.binary_join_element_wise("'", shown, "'", "") if field.type.kind == "string" else shown
-            found.append(
-                _fault(
-                    "semantics",
-                    field.name,
-                    "null_convention",
-                    f"null where it means {meaning.null_means!r}",
-                    rows,
-                    observed,
-                    f"have the producer deliver null, or add the value to semantics.{field.name}.enum if it means something else",
-                )
-            )
+            found.append(catalogue.NULL_CONVENTION.faults(field.name, rows, observed, name=field.name, means=meaning.null_means))
     return found
 
 
@@ -196,18 +178,7 @@ def code_lists(batch: Any, contract: Contract) -> list[RowFaults]:
             rows, first = np.unique(pc.list_parent_indices(column).to_numpy(zero_copy_only=False)[rows], return_index=True)
             observed = observed.take(pa.array(first, pa.int64()))
         if len(rows):
-            found.append(
-                _fault(
-                    "semantics",
-                    field.name,
-                    "enum",
-                    _one_of(meaning.enum),
-                    rows,
-                    observed,
-                    f"have the producer deliver one of the agreed values, or add the value to semantics.{field.name}.enum "
-                    "(a MAJOR change: consumers meet values they do not know)",
-                )
-            )
+            found.append(catalogue.ENUM.faults(field.name, rows, observed, name=field.name, allowed=_one_of(meaning.enum)))
     return found
 
 
@@ -220,17 +191,8 @@ def patterns(batch: Any, contract: Contract) -> list[RowFaults]:
         column = _one_chunk(batch.column(field.name))
         rows = _where(pc.and_(pc.is_valid(column), pc.invert(_matches(column, field))))
         if len(rows):
-            found.append(
-                _fault(
-                    "schema",
-                    field.name,
-                    "pattern",
-                    f"text that matches {field.pattern}",
-                    rows,
-                    pc.binary_join_element_wise("'", column.take(pa.array(rows, pa.int64())), "'", ""),
-                    f"have the producer deliver {field.name} in the agreed form (spreadsheets often lose leading zeros)",
-                )
-            )
+            quoted = pc.binary_join_element_wise("'", column.take(pa.array(rows, pa.int64())), "'", "")
+            found.append(catalogue.PATTERN.faults(field.name, rows, quoted, name=field.name, pattern=field.pattern))
     return found
 
 
@@ -283,31 +245,11 @@ def presence(contract: Contract, delivered: Scan) -> list[RowFaults]:
     if not contract.geometry.nullable:
         rows = np.flatnonzero(delivered.kind == NULL_KIND)
         if len(rows):
-            found.append(
-                _fault(
-                    "geometry",
-                    name,
-                    "null_geometry",
-                    "a geometry in every row",
-                    rows,
-                    pa.repeat(pa.scalar("null"), len(rows)),
-                    "have the producer deliver the geometry, or promise `geometry: {nullable: true}`",
-                )
-            )
+            found.append(catalogue.NULL_GEOMETRY.faults(name, rows))
     if not contract.geometry.empty:
         rows = np.flatnonzero(delivered.empty)
         if len(rows):
-            found.append(
-                _fault(
-                    "geometry",
-                    name,
-                    "empty_geometry",
-                    "a geometry that is not empty",
-                    rows,
-                    pa.repeat(pa.scalar("empty"), len(rows)),
-                    "have the producer deliver the geometry, or promise `geometry: {empty: true}`",
-                )
-            )
+            found.append(catalogue.EMPTY_GEOMETRY.faults(name, rows))
     return found
 
 
@@ -316,9 +258,29 @@ def left_over(contract: Contract, delivered: Scan) -> list[RowFaults]:
     rows = np.flatnonzero(np.asarray(delivered.flags) & TRAILING_BYTES)
     if not len(rows):
         return []
-    observed = pa.repeat(pa.scalar("bytes behind the end of the geometry"), len(rows))
-    remedy = "write these geometries anew: what stands behind the end is read by nobody"
-    return [_fault("geometry", contract.geometry_name, "cut_value", "a geometry that ends where its bytes end", rows, observed, remedy)]
+    return [catalogue.CUT_VALUE.faults(contract.geometry_name, rows)]
+
+
+def dimensions(contract: Contract, delivered: Scan) -> list[RowFaults]:
+    """`geometry.dimensions`: every position has the ordinates that are promised; what is delivered beyond them is left out."""
+    promised = contract.geometry.dimensions
+    if promised in ("xy", "any"):
+        return []
+    lacks_z = ("z" in promised) & ~np.asarray(delivered.has_z, dtype=np.bool_)
+    lacks_m = ("m" in promised) & ~np.asarray(delivered.has_m, dtype=np.bool_)
+    rows = np.flatnonzero(delivered.placed & (lacks_z | lacks_m))
+    if not len(rows):
+        return []
+    words = np.array(["", "no Z", "no M", "no Z and no M"], dtype=object)[lacks_z[rows] + 2 * lacks_m[rows]]
+    return [
+        catalogue.Z_MISSING.faults(
+            contract.geometry_name,
+            rows,
+            pa.array(words.tolist(), pa.string()),
+            promised=promised,
+            letters=" and ".join(promised[2:].upper()),
+        )
+    ]
 
 
 def ordinates(
@@ -335,17 +297,7 @@ def ordinates(
         rows = np.flatnonzero(finite & (flags & flag > 0))
         finite[rows] = False
         if len(rows):
-            found.append(
-                _fault(
-                    "geometry",
-                    name,
-                    "ordinate",
-                    "numbers as coordinates",
-                    rows,
-                    pa.repeat(pa.scalar(words), len(rows)),
-                    "look for a transform that failed where the export was made",
-                )
-            )
+            found.append(catalogue.ORDINATE.faults(name, rows, what=words))
     if limits is None:
         return found
     inside = usable & finite
@@ -356,17 +308,8 @@ def ordinates(
         inside[rows] = False
         if len(rows):
             seen = pa.array(np.where(most[rows] > high, most[rows], least[rows])).cast(pa.string())
-            found.append(
-                _fault(
-                    "geometry",
-                    name,
-                    "ordinate",
-                    f"{word} within {low:g}..{high:g}",
-                    rows,
-                    pc.binary_join_element_wise(f"{word} ", seen, f" outside {low:g}..{high:g}", ""),
-                    "look whether the axes are swapped; a geometry across the antimeridian is cut there (RFC 7946 3.1.9)",
-                )
-            )
+            observed = pc.binary_join_element_wise(f"{word} ", seen, f" outside {low:g}..{high:g}", "")
+            found.append(catalogue.ORDINATE.faults(name, rows, observed, case="range", axis=word, low=low, high=high))
     return found
 
 
@@ -381,17 +324,9 @@ def outside(contract: Contract, stored: Scan, usable: npt.NDArray[np.bool_]) -> 
     if not len(rows):
         return []
     boxes = [" ".join(f"{each:.10g}" for each in box) for box in stored.bounds[rows].tolist()]
-    return [
-        _fault(
-            "geometry",
-            contract.geometry_name,
-            "extent",
-            f"positions within {' '.join(f'{each:.10g}' for each in contract.extent)}",
-            rows,
-            pa.array([f"reaches out: {box}" for box in boxes], pa.string()),
-            "look whether these rows belong to the product, or agree on a larger `extent`",
-        )
-    ]
+    observed = pa.array([f"reaches out: {box}" for box in boxes], pa.string())
+    agreed = " ".join(f"{each:.10g}" for each in contract.extent)
+    return [catalogue.EXTENT.faults(contract.geometry_name, rows, observed, box=agreed)]
 
 
 def wide(
@@ -414,18 +349,7 @@ def wide(
     rows = rows[np.unique(owner[boxes[:, 2] - boxes[:, 0] > half])]
     if not len(rows):
         return []
-    return [
-        _fault(
-            "geometry",
-            contract.geometry_name,
-            "antimeridian",
-            f"parts at most {half:g} degrees wide",
-            rows,
-            pa.repeat(pa.scalar(f"wider than {half:g} degrees"), len(rows)),
-            "if it crosses the antimeridian, have the producer cut it there (RFC 7946 3.1.9)",
-            severity="warning" if promised is None else "error",
-        )
-    ]
+    return [catalogue.ANTIMERIDIAN.faults(contract.geometry_name, rows, severity="warning" if promised is None else "error", half=half)]
 
 
 def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
@@ -445,7 +369,7 @@ def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, 
         rows = np.flatnonzero(sound & (flags & flag > 0))
         sound[rows] = False
         if len(rows):
-            found.append(_invalid(name, rows, pa.repeat(pa.scalar(words), len(rows))))
+            found.append(catalogue.VALIDITY.faults(name, rows, what=words))
     judged = sound & ~np.isin(stored.kind, (0, 1, 4)) & ~np.asarray(stored.empty, dtype=np.bool_)
     rows = np.flatnonzero(judged if contract.topology_rule_set != "3d_solid" else judged & ~np.asarray(stored.has_z, dtype=np.bool_))
     if not len(rows):
@@ -453,20 +377,9 @@ def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, 
     failing = rows[~kernel.valid(canonical if len(rows) == len(canonical) else canonical.take(pa.array(rows, pa.int64())))]
     if len(failing):
         shapes = shapely.from_wkb(canonical.take(pa.array(failing, pa.int64())).to_numpy(zero_copy_only=False), on_invalid="ignore")
-        found.append(_invalid(name, failing, pa.array([_reason(text) for text in shapely.is_valid_reason(shapes)], pa.string())))
+        why = pa.array([_reason(text) for text in shapely.is_valid_reason(shapes)], pa.string())
+        found.append(catalogue.VALIDITY.faults(name, failing, why))
     return found
-
-
-def _invalid(name: str, rows: npt.NDArray[np.intp], observed: Any) -> RowFaults:
-    return _fault(
-        "geometry",
-        name,
-        "validity",
-        "a valid geometry",
-        rows,
-        observed,
-        "have the producer repair the geometry at the place named; it is never repaired here without a word",
-    )
 
 
 def _reason(text: str | None) -> str:
@@ -492,16 +405,3 @@ def _where(mask: Any) -> npt.NDArray[np.int64]:
 
 def _one_chunk(column: Any) -> Any:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _fault(
-    surface: Surface,
-    field: str,
-    rule: str,
-    expected: str,
-    rows: npt.NDArray[np.intp],
-    observed: Any,
-    remedy: str,
-    severity: Severity = "error",
-) -> RowFaults:
-    return RowFaults(surface, field, rule, severity, expected, rows.astype(np.int64), observed, remedy)

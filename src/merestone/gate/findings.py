@@ -15,33 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.results.finding import SAMPLES, Finding, RowFaults, Sample, Severity, Surface
+from merestone.rules.catalogue import rule_of
+from merestone.rules.rule import Rule
 from merestone.words import listed
 
 NAMED = 5
 """How many values or features a sentence names; the samples carry more."""
 _DISTINCT = 1_000
 """How many different values are told apart per rule; beyond it only their number of rows is kept."""
-_WHOLE = frozenset({"extent"})
-"""Rules that rows break and that refuse the delivery as a whole (docs/spec/gate.md#findings)."""
-_BY_FEATURE = frozenset(
-    {
-        "null_geometry",
-        "empty_geometry",
-        "geometry_type",
-        "validity",
-        "ordinate",
-        "collapse",
-        "z_dropped",
-        "cut_value",
-        "no_transform",
-        "extent",
-        "antimeridian",
-        "axis_order",
-        "units",
-        "unit",
-    }
-)
-"""Rules whose `observed` says something of the feature ("i2 NaN"); the others show a value of a column ("mixed_use (row b)")."""
 
 FINDINGS_SCHEMA = pa.schema(
     [
@@ -104,7 +85,7 @@ class FindingTally:
 
     @staticmethod
     def _count_values(family: _Family, faults: RowFaults) -> None:
-        if faults.rule in _BY_FEATURE:
+        if rule_of(faults.surface, faults.rule).shows == "feature":
             return
         counts = pc.value_counts(faults.observed)
         for value, count in zip(counts.field("values").to_pylist()[:_DISTINCT], counts.field("counts").to_pylist(), strict=False):
@@ -116,21 +97,15 @@ class FindingTally:
     def findings(self) -> tuple[Finding, ...]:
         """One finding per rule and field, errors first, each in the order in which it was first met."""
         found = [
-            Finding(
-                surface,
-                column,
-                rule,
-                severity,
-                expected,
-                _by_feature(family) if rule in _BY_FEATURE else _by_value(family),
-                family.count,
-                tuple(family.samples),
-                family.remedy,
-                per_row=rule not in _WHOLE,
-            )
-            for (surface, column, rule, severity, expected), family in self._families.items()
+            _gathered(rule_of(surface, code), column, severity, expected, family)
+            for (surface, column, code, severity, expected), family in self._families.items()
         ]
         return tuple(sorted(found, key=lambda each: each.severity != "error"))
+
+
+def _gathered(rule: Rule, column: str, severity: Severity, expected: str, family: _Family) -> Finding:
+    observed = _by_feature(family) if rule.shows == "feature" else _by_value(family)
+    return rule.gathered(column, severity, expected, observed, family.count, tuple(family.samples), family.remedy)
 
 
 def rejected(faults: Iterable[RowFaults], length: int) -> npt.NDArray[np.bool_]:
@@ -210,8 +185,8 @@ def faults_of(lines: Any) -> list[RowFaults]:
         families.setdefault(family, []).append(at)
     observed = lines.column("observed").combine_chunks()
     return [
-        RowFaults(surface, field_, rule, severity, expected, np.array(at, np.int64), observed.take(pa.array(at)))  # type: ignore[arg-type]  # as it was written
-        for (surface, field_, rule, severity, expected), at in families.items()
+        rule_of(surface, code).recorded(column, severity, expected, np.array(at, np.int64), observed.take(pa.array(at)))  # type: ignore[arg-type]  # as it was written
+        for (surface, column, code, severity, expected), at in families.items()
     ]
 
 

@@ -25,6 +25,7 @@ from merestone.normalise.derive import AREA, LENGTH
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.systems import horizontal
 from merestone.results.finding import Finding, RowFaults
+from merestone.rules import catalogue
 
 _BIN = 0.005  # of a decimal logarithm: 1.2 %
 _LOW, _HIGH = -12.0, 16.0
@@ -149,28 +150,18 @@ def faults(batch: Any, wanted: Sequence[Quantity], watched: set[str], geometry: 
         if ratio is None:
             continue
         reads = np.full(len(ratio), "", dtype=object)
-        for name, log in _factors(each):
+        for reading, log in _factors(each):
             if abs(log) >= _FAR:
                 with np.errstate(invalid="ignore"):
-                    reads[np.abs(ratio - log) <= _EXACT] = name
+                    reads[np.abs(ratio - log) <= _EXACT] = reading
         rows = np.flatnonzero(reads != "")
         if len(rows):
             observed = [
                 f"{10.0 ** values[row]:.6g} where the geometry measures {10.0 ** (values[row] - ratio[row]):.6g} {each.unit}: {reads[row]}"
                 for row in rows.tolist()
             ]
-            out.append(
-                RowFaults(
-                    "semantics",
-                    each.field.name,
-                    "unit",
-                    "error",
-                    f"{each.field.name} in {each.unit}",
-                    rows,
-                    pa.array(observed, pa.string()),
-                    f"have the producer deliver {each.field.name} in {each.unit} in every row",
-                )
-            )
+            name = each.field.name
+            out.append(catalogue.ROW_UNIT.faults(name, rows, pa.array(observed, pa.string()), name=name, unit=each.unit))
     return out
 
 
@@ -241,14 +232,4 @@ def _quantiles(counts: Counts) -> list[float]:
 
 def _shifted(each: Quantity, reads: str, factor: float, rows: int, against: str) -> Finding:
     name = each.field.name
-    observed = f"{rows:,} values of {name} are {factor:g} times {against}: {reads} where {each.unit} is agreed"
-    return Finding(
-        "semantics",
-        name,
-        "unit",
-        "error",
-        f"{name} in {each.unit}",
-        observed,
-        rows,
-        remedy=f"have the producer deliver {each.unit}, or agree on another unit for {name} (a MAJOR version)",
-    )
+    return catalogue.UNIT.finding(name, count=rows, name=name, unit=each.unit, factor=factor, against=against, reads=reads)

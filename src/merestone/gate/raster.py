@@ -13,7 +13,8 @@ from typing import Any
 
 from merestone.contract.contract import Contract
 from merestone.normalise.agreed_crs import check_crs
-from merestone.results.finding import Finding, Sample, Surface
+from merestone.results.finding import Finding, Sample
+from merestone.rules import catalogue
 from merestone.source.port import Band, Delivery, GeometryColumn, Raster
 
 _NEAR = 1e-6  # of a pixel: what formats lose when they write their grid as text
@@ -54,42 +55,16 @@ def reference_system(contract: Contract, delivery: Delivery) -> list[Finding]:
 def resolution(contract: Contract, raster: Raster, size: Sequence[float] | None) -> list[Finding]:
     """`pixel.size`: width and height of a pixel in CRS units; the grid is not turned, and starts in the north-west."""
     if raster.transform is None:
-        return [
-            _fault(
-                "geometry",
-                "pixel",
-                "resolution",
-                "pixels with a place",
-                "the file states no place for its pixels",
-                "have the producer export a georeferenced raster",
-            )
-        ]
+        return [catalogue.RESOLUTION.finding("pixel", case="nowhere")]
     a, b, _, d, e, _ = raster.transform
     if b or d:
-        return [
-            _fault(
-                "geometry",
-                "pixel",
-                "resolution",
-                "rows from west to east",
-                "the grid is turned",
-                "have the producer resample it to the axes of the CRS",
-            )
-        ]
+        return [catalogue.RESOLUTION.finding("pixel", case="turned")]
     if size is None:
         return []
     if math.isclose(abs(a), size[0], rel_tol=_NEAR) and math.isclose(abs(e), size[1], rel_tol=_NEAR):
         return []
-    return [
-        _fault(
-            "geometry",
-            "pixel",
-            "resolution",
-            f"pixels of {size[0]:g} by {size[1]:g}",
-            f"pixels of {abs(a):g} by {abs(e):g}",
-            f"have the producer deliver the agreed grid of EPSG:{contract.crs_epsg}, or agree on another `pixel.size`",
-        )
-    ]
+    agreed, delivered = f"{size[0]:g} by {size[1]:g}", f"{abs(a):g} by {abs(e):g}"
+    return [catalogue.RESOLUTION.finding("pixel", size=agreed, delivered=delivered, crs=f"EPSG:{contract.crs_epsg}")]
 
 
 def extent(contract: Contract, raster: Raster) -> list[Finding]:
@@ -105,14 +80,11 @@ def extent(contract: Contract, raster: Raster) -> list[Finding]:
         return []
     xs, ys = zip(*corners, strict=True)
     return [
-        _fault(
-            "geometry",
+        catalogue.RASTER_EXTENT.finding(
             "extent",
-            "extent",
-            f"within {west:.10g}, {south:.10g}, {east:.10g}, {north:.10g}",
-            f"{min(xs):.10g}, {min(ys):.10g}, {max(xs):.10g}, {max(ys):.10g}",
-            "look at the CRS and the axis order first, then agree on the extent",
-            tuple(Sample(None, None, x, y) for x, y in outside),
+            features=tuple(Sample(None, None, x, y) for x, y in outside),
+            box=f"{west:.10g}, {south:.10g}, {east:.10g}, {north:.10g}",
+            delivered=f"{min(xs):.10g}, {min(ys):.10g}, {max(xs):.10g}, {max(ys):.10g}",
         )
     ]
 
@@ -122,38 +94,18 @@ def bands(raster: Raster, agreed: Sequence[Mapping[str, Any]] | None) -> list[Fi
     if agreed is None:
         return []
     if len(agreed) != len(raster.bands):
-        return [
-            _fault(
-                "schema",
-                "bands",
-                "bands",
-                _counted(len(agreed), [each["name"] for each in agreed]),
-                _counted(len(raster.bands), [each.name or "?" for each in raster.bands]),
-                "have the producer deliver the agreed bands in their order",
-            )
-        ]
+        wanted = _counted(len(agreed), [each["name"] for each in agreed])
+        there = _counted(len(raster.bands), [each.name or "?" for each in raster.bands])
+        return [catalogue.BANDS.finding("bands", agreed=wanted, delivered=there)]
     found = []
     for clause, band in zip(agreed, raster.bands, strict=True):
         name = clause["name"]
         if band.name and band.name != name:
-            found.append(
-                _fault(
-                    "schema", name, "bands", f"band {name}", f"band {band.name}", "have the producer deliver the bands in the agreed order"
-                )
-            )
+            found.append(catalogue.BANDS.finding(name, agreed=f"band {name}", delivered=f"band {band.name}"))
         if band.type != clause["type"]:
-            found.append(_fault("schema", name, "type", clause["type"], band.type, "have the producer deliver the agreed type of pixels"))
+            found.append(catalogue.BAND_TYPE.finding(name, agreed=clause["type"], delivered=band.type))
         if not _same(clause.get("nodata"), band.nodata):
-            found.append(
-                _fault(
-                    "semantics",
-                    name,
-                    "nodata",
-                    _value(clause.get("nodata")),
-                    _value(band.nodata),
-                    "have the producer state the agreed value: pixels without data are read as values otherwise",
-                )
-            )
+            found.append(catalogue.NODATA.finding(name, agreed=_value(clause.get("nodata")), delivered=_value(band.nodata)))
     return found
 
 
@@ -164,30 +116,8 @@ def overviews(raster: Raster, factors: Sequence[int] | None) -> list[Finding]:
     lacking = [(band, missing) for band in raster.bands if (missing := sorted(set(factors) - set(band.overviews)))]
     if not lacking:
         return []
-    return [
-        _fault(
-            "geometry",
-            "pixel",
-            "overviews",
-            f"overviews {', '.join(map(str, factors))} in every band",
-            _overviews(lacking[0][0]),
-            "have the producer build them: gdaladdo",
-            count=len(lacking),
-        )
-    ]
-
-
-def _fault(
-    surface: Surface,
-    field: str,
-    rule: str,
-    expected: str,
-    observed: str,
-    remedy: str,
-    features: tuple[Sample, ...] = (),
-    count: int = 1,
-) -> Finding:
-    return Finding(surface, field, rule, "error", expected, observed, count, features, remedy)
+    agreed = ", ".join(map(str, factors))
+    return [catalogue.OVERVIEWS.finding("pixel", count=len(lacking), agreed=agreed, delivered=_overviews(lacking[0][0]))]
 
 
 def _counted(count: int, names: Sequence[str]) -> str:

@@ -27,10 +27,8 @@ from merestone.gate.topology_planar import boundary_changes, check_planar
 from merestone.gate.topology_solid import check_solids
 from merestone.geometry import kernel
 from merestone.results.finding import SAMPLES, Finding, Sample
+from merestone.rules.catalogue import rule_of
 from merestone.words import listed
-
-VERSION = 1
-"""Raised when the same rule set would judge the same features otherwise; stands in manifests beside the rules' hash."""
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -214,9 +212,18 @@ def _finding(breach: Breach, rules: Rules, name: Name) -> Finding:
         for n, (one, said) in enumerate(zip(ones, seen, strict=True))
         if breach.one[n] >= 0
     ]
-    expected, remedy = _expected(breach.rule, rules)
-    return Finding(
-        "geometry", rules.field, breach.rule, "error", expected, listed(seen[:NAMED], len(breach)), len(breach), tuple(samples), remedy
+    case = "narrow" if breach.rule == "gap" and rules.gap_width is not None else ""
+    case = "short" if breach.rule == "dangle" and rules.dangle_length is not None else case
+    return rule_of("geometry", breach.rule).finding(
+        rules.field,
+        count=len(breach),
+        features=tuple(samples),
+        case=case,
+        places=listed(seen[:NAMED], len(breach)),
+        rule_set=rules.rule_set,
+        kinds=_NEEDS[rules.rule_set],
+        width=rules.gap_width,
+        near=rules.dangle_length,
     )
 
 
@@ -231,44 +238,6 @@ def _named(places: Ints, name: Name) -> list[tuple[str | None, int | None]]:
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _expected(rule: str, rules: Rules) -> tuple[str, str]:
-    """What a rule promises, and what to do about a breach."""
-    kinds, width, near = _NEEDS[rules.rule_set], rules.gap_width, rules.dangle_length
-    table: dict[str, tuple[str, str]] = {
-        "topology": (
-            f"{rules.rule_set} topology judged on {kinds}",
-            "have the producer deliver the agreed geometry, or agree on another topology_rule_set",
-        ),
-        "overlap": ("no ground covered twice", "have the producer cut one of each pair back to the common border"),
-        "gap": (
-            "no uncovered ground between features" if width is None else f"no gap narrower than {width:g} between features",
-            "have the producer close the gaps, or, where wide ones are meant, agree on `topology_parameters: {gap_width: ...}`"
-            if width is None
-            else "have the producer close the gaps",
-        ),
-        "mismatched_edge": (
-            "borders with the same vertices on both sides",
-            "have the producer add each vertex to the neighbour's border, or agree on `topology_parameters: {tolerance: ...}`",
-        ),
-        "dangle": (
-            "every end at another line" if near is None else f"lines longer than {near:g} where an end is loose",
-            "have the producer connect or remove them"
-            if near is not None
-            else "have the producer connect them, or, where dead ends are meant, agree on `topology_parameters: {dangle_length: ...}`",
-        ),
-        "unconnected_end": (
-            "ends that meet a line at one of its vertices",
-            "have the producer join them: both lines need a vertex at the same place",
-        ),
-        "duplicate_edge": ("every stretch of line only once", "have the producer remove one of each pair"),
-        "open_shell": (
-            "closed shells: every edge of a face borders exactly one other face",
-            "have the producer close the shell at the place named",
-        ),
-    }
-    return table[rule]
 
 
 def _says(text: str) -> Callable[[int, str, str], str]:

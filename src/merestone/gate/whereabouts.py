@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from merestone.geometry.form import placed
 from merestone.results.finding import Finding, RowFaults
+from merestone.rules import catalogue
 
 Box = tuple[float, float, float, float]  # x, y minimum, then maximum
 Boxes = npt.NDArray[np.float64]  # (n, 4), each as Box
@@ -33,7 +34,6 @@ _TRIM = 0.05
 _BULK_ROWS = 40
 """From this many positions up, the middle of them is a bulk that can convict others."""
 _NO_DEGREES = 360.0
-_SWAP_REMEDY = "have the producer exchange x and y, or agree on the order in `axis_order` (what is stored is x, y whatever is agreed)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,45 +191,30 @@ def decide(ground: Ground, counts: Census) -> Verdict:
         return Verdict(
             "swapped",
             evidence,
-            Finding(
-                "crs",
-                ground.column,
-                "axis_order",
-                "error",
-                f"{_order(ground)} in {ground.crs}",
-                f"x and y are swapped: {'; '.join(evidence)}",
-                counts.swapped,
-                remedy=_SWAP_REMEDY,
+            catalogue.AXIS_ORDER.finding(
+                ground.column, count=counts.swapped, order=_order(ground), crs=ground.crs, evidence="; ".join(evidence)
             ),
         )
     if counts.far >= _ALL * total and counts.far > counts.alien and not counts.given:
         return Verdict(
             "wrong CRS",
             evidence,
-            Finding(
-                "crs",
+            catalogue.CRS_POSITION.finding(
                 ground.column,
-                "crs_position",
-                "error",
-                f"positions near the area of use of {ground.crs} ({_words(ground.area)})",
-                f"{counts.far:,} of {total:,} rows lie far from it, between {_words(counts.extent)}{_fit(ground, counts)}",
-                counts.far,
-                remedy="have the producer state the CRS that the coordinates are in; the declared one is another",
+                count=counts.far,
+                total=total,
+                crs=ground.crs,
+                area=_words(ground.area),
+                extent=_words(counts.extent),
+                fit=_fit(ground, counts),
             ),
         )
     if ground.agreed is not None and counts.mislabelled >= _ALL * total and not counts.given:
         return Verdict(
             "wrong CRS",
             evidence,
-            Finding(
-                "crs",
-                ground.column,
-                "crs_position",
-                "error",
-                f"positions in the area of use of {ground.crs}, or in that of {ground.agreed[0]}",
-                f"{counts.mislabelled:,} of {total:,} rows lie in neither as {ground.crs}; read as {ground.agreed[0]} they lie in its area of use",
-                counts.mislabelled,
-                remedy=f"have the producer state the CRS that the coordinates are in: probably {ground.agreed[0]}, not {ground.crs}",
+            catalogue.CRS_POSITION.finding(
+                ground.column, count=counts.mislabelled, case="agreed", total=total, crs=ground.crs, agreed=ground.agreed[0]
             ),
         )
     bulk = _bulk(counts)
@@ -249,32 +234,12 @@ def faults(ground: Ground, bounds: Boxes, bulk: Bulk | None) -> list[RowFaults]:
     swapped &= ~alien
     out = []
     if swapped.any():
-        out.append(
-            RowFaults(
-                "crs",
-                ground.column,
-                "axis_order",
-                "error",
-                f"{_order(ground)} in {ground.crs}",
-                rows[swapped],
-                _places(boxes[swapped], "x and y are swapped"),
-                _SWAP_REMEDY,
-            )
-        )
+        places = _places(boxes[swapped], "x and y are swapped")
+        out.append(catalogue.AXIS_ORDER.faults(ground.column, rows[swapped], places, order=_order(ground), crs=ground.crs))
     if alien.any():
         what = "metres or feet, not degrees" if ground.degrees else "degrees"
-        out.append(
-            RowFaults(
-                "crs",
-                ground.column,
-                "units",
-                "error",
-                f"{'degrees' if ground.degrees else 'the unit'} of {ground.crs}",
-                rows[alien],
-                _places(boxes[alien], f"reads as {what}"),
-                "have the producer deliver every row in the declared CRS",
-            )
-        )
+        unit, places = "degrees" if ground.degrees else "the unit", _places(boxes[alien], f"reads as {what}")
+        out.append(catalogue.ROW_UNITS.faults(ground.column, rows[alien], places, unit=unit, crs=ground.crs))
     return out
 
 
@@ -370,16 +335,10 @@ def _evidence(ground: Ground, counts: Census) -> tuple[str, ...]:
 
 
 def _other_unit(ground: Ground, counts: Census, evidence: tuple[str, ...]) -> Finding:
+    extent = _words(counts.extent)
     if ground.degrees:
-        observed = f"the ordinates are no degrees: {_words(counts.extent)}{_fit(ground, counts)}"
-        expected, remedy = (
-            f"degrees of {ground.crs}",
-            "have the producer state the CRS that the coordinates are in: they are metres or feet",
-        )
-    else:
-        observed = f"the ordinates read as degrees: {_words(counts.extent)}; {evidence[-1]}"
-        expected, remedy = f"the unit of {ground.crs}", "have the producer state the CRS that the coordinates are in: they are degrees"
-    return Finding("crs", ground.column, "units", "error", expected, observed, counts.alien, remedy=remedy)
+        return catalogue.UNITS.finding(ground.column, count=counts.alien, crs=ground.crs, extent=extent, fit=_fit(ground, counts))
+    return catalogue.UNITS.finding(ground.column, count=counts.alien, case="degrees", crs=ground.crs, extent=extent, evidence=evidence[-1])
 
 
 def _fit(ground: Ground, counts: Census) -> str:

@@ -77,7 +77,7 @@ def layout_of_contract(contract: Contract, leave_out: Collection[str] = ()) -> L
     return Layout(
         fields=fields,
         grid=Grid(contract.coordinate_precision, clause.z_precision, clause.m_precision),
-        shape=Shape("any" if contract.geometry_type == "raster" else contract.geometry_type, clause.dimensions, clause.direction),
+        shape=Shape("any" if contract.geometry_type == "raster" else contract.geometry_type, clause.ordinates, clause.direction),
     )
 
 
@@ -90,7 +90,7 @@ def _counted(field: Field, contract: Contract) -> DigestField:
 def second_geometry(field: Field, contract: Contract) -> tuple[Grid, Shape]:
     """The grid and the shape in which a second geometry is stored and digested: its own decimals, dimensions as the contract keeps them."""
     precision = contract.coordinate_precision if field.coordinate_precision is None else field.coordinate_precision
-    return Grid(precision, contract.geometry.z_precision, contract.geometry.m_precision), Shape("any", contract.geometry.dimensions)
+    return Grid(precision, contract.geometry.z_precision, contract.geometry.m_precision), Shape("any", contract.geometry.ordinates)
 
 
 def digest_batch(data: Any, layout: Layout, geometry_column: str | None) -> Any:

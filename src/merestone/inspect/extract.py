@@ -323,8 +323,9 @@ def _parquet(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: 
 def _geopackage(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
     schema, contract = _selected(form, names), form.contract
     geometry = form.columns.geometry if form.columns.geometry in names else None
-    kind = _GPKG_TYPES.get(contract["geometry_type"], "Unknown")
-    dimensions = _DIMENSIONS.get((contract.get("geometry") or {}).get("dimensions", "xy"), "")
+    promised = (contract.get("geometry") or {}).get("dimensions", "xy")
+    # A layer of one type has Z in all of its rows or in none.
+    kind = "Unknown" if promised == "any" else _GPKG_TYPES.get(contract["geometry_type"], "Unknown") + _DIMENSIONS[promised]
     held = Held(
         schema,
         batches,
@@ -340,7 +341,7 @@ def _geopackage(form: RowForm, names: Sequence[str], batches: Iterator[Any], pat
             layer=form.name,
             driver="GPKG",
             geometry_name=geometry,
-            geometry_type=f"{kind}{dimensions}" if geometry else None,
+            geometry_type=kind if geometry else None,
             crs=f"EPSG:{form.columns.epsg}" if geometry else None,
             FID=held.fid,
             GEOMETRY_NAME=geometry or "geom",

@@ -16,6 +16,7 @@ from merestone.dataset.proved import opened
 from merestone.line.run import Run
 from merestone.line.settle import Settled
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 from merestone.storage.port import Store
 
 
@@ -56,16 +57,7 @@ def backfilled(settled: Settled, filled: Collection[str]) -> npt.NDArray[np.bool
 def backfill_finding(filled: Collection[str], count: int, features: int) -> Finding:
     """What is said of backfilled features: they are changes that no guard counts."""
     names = ", ".join(sorted(filled))
-    return Finding(
-        "schema",
-        names,
-        "backfilled",
-        "warning",
-        f"values in {names} from the first version on",
-        f"{count:,} of {features:,} features changed in {names} alone, which held no value in the last version",
-        count,
-        remedy="nothing, if the field was just agreed; guards do not count these features",
-    )
+    return catalogue.BACKFILLED.finding(names, count=count, names=names, total=features)
 
 
 def _without_values(store: Store, files: Sequence[DataFile], fields: Sequence[str]) -> set[str]:

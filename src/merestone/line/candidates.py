@@ -16,6 +16,7 @@ import pyarrow as pa
 from merestone.dataset.known import Halves
 from merestone.geometry import kernel
 from merestone.results.finding import RowFaults
+from merestone.rules import catalogue
 from merestone.scratch.spool import Spool
 
 Rows = npt.NDArray[np.int64]
@@ -192,5 +193,5 @@ def _miscast(cells: list[tuple[str, Rows]], here: slice) -> list[RowFaults]:
     for name, rows in cells:
         mine = rows[(rows >= here.start) & (rows < here.stop)] - here.start
         if len(mine):
-            found.append(RowFaults("schema", name, "type", "error", "", mine, pa.nulls(len(mine), pa.string())))
+            found.append(catalogue.TYPE.faults(name, mine, pa.nulls(len(mine), pa.string()), kind=""))
     return found

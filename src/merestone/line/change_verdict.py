@@ -24,10 +24,12 @@ from merestone.line.backfill import backfill_finding, backfilled, filled_fields
 from merestone.line.change_log import Labels
 from merestone.line.comparison_warnings import comparison_warnings
 from merestone.line.guarding import emptied, measured
+from merestone.line.kept_rows import judge_held
 from merestone.line.key_migration import features_under_other_keys, migration_findings
 from merestone.line.mass_change import column_cause, commonest_move, evidence_of
 from merestone.line.placement import place_candidates
 from merestone.line.process import Processed
+from merestone.line.published_rows import Published, by_partition
 from merestone.line.rewrite import Leaving
 from merestone.line.run import Run
 from merestone.line.settle import Settled, settle
@@ -277,6 +279,21 @@ def _guards(
             )
         )
     return [each for each in found if each is not None]
+
+
+def held_breach(run: Run, verdict: ChangeVerdict, before: Before) -> Finding | None:
+    """What the contract in force says against the published rows that would stay in place of rejected ones.
+
+    Raises:
+        CorruptError: a published file is damaged.
+    """
+    terms, held = run.terms, np.flatnonzero(verdict.settled.codes == classes.HELD)
+    if not terms.parent.other_rules or not len(held):
+        return None
+    candidates = run.delivery.candidates
+    published = Published(terms.parent.published, run.store, by_partition(run.files), verdict.names)
+    rows = published.of_keys(candidates.hash[held], before.partition[held])
+    return judge_held(terms, rows, candidates.row[held])
 
 
 def planned(run: Run, verdict: ChangeVerdict, processed: Processed) -> PublishResult:

@@ -16,6 +16,7 @@ from merestone.gate.delivery import TwinKeys, twin_keys
 from merestone.identity import key as keys
 from merestone.line.key_order import key_batches, key_bytes
 from merestone.results.finding import SAMPLES, Finding, Sample
+from merestone.rules import catalogue
 from merestone.scratch.spool import Spool
 from merestone.words import listed
 
@@ -45,19 +46,9 @@ def comparison_warnings(
     if len(padded):
         at = padded[:SAMPLES]
         names = keys.ids_of(key_bytes(spool, at)).to_pylist()
-        out.append(
-            Finding(
-                "semantics",
-                "",
-                "blanks",
-                "warning",
-                "an edit that can be seen",
-                f"{listed(names[:5], len(padded))} differ{'s' if len(padded) == 1 else ''} only in blanks at the end",
-                len(padded),
-                tuple(Sample(name, int(number)) for name, number in zip(names, row[at], strict=True)),
-                remedy="formats such as DBF lose trailing blanks; trim the text before the export, or keep one format",
-            )
-        )
+        samples = tuple(Sample(name, int(number)) for name, number in zip(names, row[at], strict=True))
+        differ = "differs" if len(padded) == 1 else "differ"
+        out.append(catalogue.BLANKS.finding("", count=len(padded), features=samples, names=listed(names[:5], len(padded)), differ=differ))
     if added.any():
         found = _twins(spool, row, np.flatnonzero(added), published, key_name)
         if found is not None:

@@ -24,7 +24,7 @@ def delivery_promises(prepared: Prepared, received: Received, now: datetime, las
         last: the version that it is to follow; its edges may have been meant otherwise.
     """
     contract, edges = prepared.contract, prepared.delivered_edges
-    found = [gate_delivery.too_many(contract, received.rows)]
+    found = [gate_delivery.feature_count(contract, received.rows)]
     if received.rows:
         found.append(gate_delivery.freshness(contract, now, newest=received.newest))
     if edges is not None:

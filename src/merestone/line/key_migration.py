@@ -20,6 +20,7 @@ from merestone.line.process import Processed
 from merestone.line.run import Run
 from merestone.publication.publication import KeyRule
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 
 
 def features_under_other_keys(
@@ -50,15 +51,5 @@ def migration_findings(run: Run, migrated: Found, features: int) -> list[Finding
     other = f", {migrated.edited:,} of them with other content" if migrated.edited else ""
     was = KeyRule.of_manifest(run.head.manifest.key, published=True).words if run.head is not None and rekeyed else ""
     rule = f"the key was {was} and is {run.publication.key.words}: " if was else ""
-    return [
-        Finding(
-            "schema",
-            run.terms.reading.key_name,
-            "key_migration",
-            "warning",
-            "keys that last",
-            f"{rule}{again:,} of {features:,} features were found again under another key{other}",
-            again,
-            remedy="nothing, if this is meant; `key_migration` has done its work and can be removed from the publication",
-        )
-    ]
+    key = run.terms.reading.key_name
+    return [catalogue.KEY_MIGRATION.finding(key, count=again, case="done", severity="warning", rule=rule, total=features, edited=other)]

@@ -13,6 +13,7 @@ from merestone.errors import UsageError
 from merestone.normalise.cast import PARTITION_COLUMN, CastPlan
 from merestone.publication.publication import KeyRule, Publication
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 
 
 def key_record(rule: KeyRule, cast: CastPlan) -> dict[str, Any]:
@@ -45,16 +46,7 @@ def key_change(publication: Publication, now: dict[str, Any], last: Manifest) ->
         return True, []
     if same_rule:
         return False, [
-            Finding(
-                "schema",
-                name,
-                "key_type",
-                "error",
-                f"{name} is {kind}, as it was published",
-                f"{name} is {here[name]}",
-                1,
-                remedy="deliver the key in its published type; a key of another type is another key",
-            )
+            catalogue.KEY_TYPE.finding(name, case="changed", name=name, was=kind, kind=here[name])
             for name, kind in there.items()
             if here[name] != kind
         ]
@@ -78,40 +70,20 @@ def exact_types(cast: CastPlan, key_columns: tuple[str, ...], partition_column: 
     """Keys and partition columns need a type in which equal means equal."""
     kinds = {each.target: str(each.kind) for each in cast.columns if each.place is not None}
     found = [
-        Finding(
-            "schema",
-            name,
-            "key_type",
-            "error",
-            "a key of text, integer, date or boolean type",
-            f"{name} is {kinds[name]}",
-            1,
-            remedy="give the key an exact type in the contract: integer for 12.0, string for codes",
-        )
+        catalogue.KEY_TYPE.finding(name, case="inexact", name=name, kind=kinds[name])
         for name in key_columns
         if _inexact(kinds.get(name, ""))
     ]
     column = PARTITION_COLUMN if PARTITION_COLUMN in kinds else partition_column
     if column is not None and _inexact(kinds.get(column, "")):
-        found.append(
-            Finding(
-                "schema",
-                partition_column or column,
-                "partition_type",
-                "error",
-                "a partition column of text, integer, date or boolean type",
-                f"{partition_column} is {kinds[column]}",
-                1,
-                remedy="partition by a column of codes, or by kdtree",
-            )
-        )
+        found.append(catalogue.PARTITION_TYPE.finding(partition_column or column, name=partition_column, kind=kinds[column]))
     return found
 
 
 def stops_reading(finding: Finding, needed: Sequence[str | None]) -> bool:
     """Whether rows cannot be keyed, placed or transformed at all."""
     hopeless = finding.surface == "crs" or finding.rule in ("key_type", "partition_type")
-    return finding.severity == "error" and (hopeless or (finding.rule in ("missing", "type") and finding.field in needed))
+    return finding.severity == "error" and (hopeless or (finding.rule in ("missing", "column_type") and finding.field in needed))
 
 
 def _inexact(kind: str) -> bool:

@@ -87,7 +87,7 @@ def judge_version(run: Run, known: Known, verdict: ChangeVerdict, processed: Pro
     carried, absent = _Staying(run, leaves), processed.absent(misshapen=False)
     if run.head is None or terms.parent.rekeyed:  # under other keys every row is stored anew, and none can have been refused
         breaches = topology.judge(arriving, rules, absent=absent)
-    elif _other_rules(terms, run.head.manifest.processing) or (rules.rule_set == "planar" and _excused(run.head.manifest)):
+    elif terms.parent.other_rules or (rules.rule_set == "planar" and _excused(run.head.manifest)):
         breaches = topology.judge(pa.concat_arrays([arriving, carried(None)]), rules, absent=absent)
     else:
         going = np.unique(np.concatenate([before.partition[gone], known.partition[run.delivery.removed]]))
@@ -110,11 +110,6 @@ def judge_version(run: Run, known: Known, verdict: ChangeVerdict, processed: Pro
 
 def _rules(prepared: Prepared) -> Rules | None:
     return topology.rules_of(prepared.contract, metres=prepared.projection.metres, geographic=prepared.projection.geographic)
-
-
-def _other_rules(terms: Prepared, last: dict[str, Any]) -> bool:
-    """Whether the last version was published under other rules, or by a version of Merestone that did not yet hold it to them."""
-    return any(last.get(name) != terms.processing.get(name) for name in ("rules_hash", "topology"))
 
 
 def _excused(last: Manifest) -> bool:

@@ -20,6 +20,7 @@ class ParentTerms:
         new_contract: the contract is another one, or there is no parent.
         short_cut: the same bytes get the same verdict.
         comparable: the source digests of the parent are of the same domain, so that equal ones mean equal deliveries.
+        other_rules: the parent was not judged by the rules for one feature that are in force.
         rewritten: something that no digest holds is agreed anew (a derived measure, the epoch), so that every row is stored anew.
         rekeyed: the key rule is another one, for which the publication names a migration.
         key_table: hashes of old and new keys, pair by pair, from the file that the migration names.
@@ -31,6 +32,7 @@ class ParentTerms:
     new_contract: bool
     short_cut: bool
     comparable: bool
+    other_rules: bool
     rewritten: bool
     rekeyed: bool
     key_table: tuple[Halves, Halves] | None

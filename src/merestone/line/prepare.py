@@ -15,7 +15,7 @@ from merestone.change.guards import Box
 from merestone.contract.body import from_body
 from merestone.contract.contract import Contract, Derived, Field
 from merestone.contract.files import read_contract
-from merestone.contract.rules import RULE_VERSION, rules_hash
+from merestone.contract.rules import rule_version, rules_hash
 from merestone.contract.stamp import Stamp
 from merestone.contract.succession import breaks
 from merestone.dataset.columns import stored_type
@@ -26,7 +26,6 @@ from merestone.dataset.scheme import Scheme
 from merestone.errors import UsageError
 from merestone.gate.delivery import other_crs
 from merestone.gate.feature import DEGREES
-from merestone.gate.topology import VERSION as TOPOLOGY_VERSION
 from merestone.geometry.form import Grid
 from merestone.identity.digest import LAYOUT, layout_of_contract
 from merestone.line.digest_layouts import DigestLayouts, old_layout, source_layout
@@ -265,7 +264,7 @@ def _digests(
         "precision": grid.precision,
         "z_precision": grid.z_precision,
         "m_precision": grid.m_precision,
-        "dimensions": contract.geometry.dimensions,
+        "dimensions": contract.geometry.ordinates,
         "direction": contract.geometry.direction,
         "edges": contract.geometry.edges,
         "epoch": stored_epoch(delivery.geometry, contract.crs_epsg),
@@ -282,12 +281,10 @@ def _digests(
             "m_precision": delivered.m_precision,
         },
         "rules_hash": rules_hash(contract),
-        "rule_version": RULE_VERSION,
+        "rule_version": rule_version(contract),
         "layout": LAYOUT,
         "operation": operation.to_json() if operation is not None else None,
     }
-    if contract.topology_rule_set != "none":
-        processing["topology"] = TOPOLOGY_VERSION
     if elsewhere:  # second geometries in another CRS than their field's
         grids = {each.name: each.grid.precision for each in of_source.fields if each.grid is not None}
         processing["second_geometries"] = {
@@ -337,6 +334,7 @@ def _parent(
     rekeyed: bool,
     key_table: tuple[Halves, Halves] | None,
 ) -> ParentTerms:
+    other_rules = last is None or any(last.processing.get(part) != processing[part] for part in ("rules_hash", "rule_version"))
     known_under = last is not None and last.processing == processing and last.domain == domain and not rekeyed
     if publication.guard.max_extent_shift is not None and last is not None and last.features and extent is None:
         known_under = False  # the extent is then that of all rows as they come out
@@ -350,6 +348,7 @@ def _parent(
         new_contract=new_contract,
         short_cut=known_under,
         comparable=same_source and not rekeyed,
+        other_rules=other_rules,
         rewritten=rekeyed or agreed_anew,
         rekeyed=rekeyed,
         key_table=key_table,

@@ -17,6 +17,7 @@ from merestone.identity.digest import second_geometry
 from merestone.normalise.transform import apply_operation
 from merestone.reference.operation import Operation
 from merestone.results.finding import RowFaults
+from merestone.rules import catalogue
 
 _UNFIT = 1 | 2 | 4  # collapsed, unreadable, bad ordinate
 
@@ -71,17 +72,6 @@ def other_geometries(projection: Projection, contract: Contract, batch: Any) -> 
         stored, flags = kernel.canonical(wkb, *second_geometry(field, contract))
         bad = np.flatnonzero(failed | ((flags & _UNFIT) != 0))
         if len(bad):
-            faults.append(
-                RowFaults(
-                    "geometry",
-                    name,
-                    "ordinate",
-                    "error",
-                    "a geometry that the grid can hold",
-                    bad,
-                    pa.array(["cannot be stored"] * len(bad)),
-                    "repair the geometry at its source",
-                )
-            )
+            faults.append(catalogue.ORDINATE.faults(name, bad, case="second"))
         batch = batch.set_column(place, batch.schema.field(place), stored.cast(pa.binary()))
     return exact, batch, faults

@@ -18,7 +18,7 @@ from merestone.engine.threads import Threads
 from merestone.errors import UnknownOutcomeError
 from merestone.gate.findings import faults_of
 from merestone.line import environment
-from merestone.line.change_verdict import judge, planned, published_before
+from merestone.line.change_verdict import held_breach, judge, planned, published_before
 from merestone.line.delivery_promises import delivery_promises
 from merestone.line.finish import failed, finish, refuse
 from merestone.line.guarding import confirmed
@@ -35,6 +35,7 @@ from merestone.line.write import write_version
 from merestone.publication.publication import Publication
 from merestone.results.finding import Finding, Steps
 from merestone.results.result import PublishResult
+from merestone.rules import catalogue
 from merestone.source.port import UnreadableValueError
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
@@ -136,12 +137,15 @@ def _publish(run: Run) -> PublishResult:
     findings += without_consequences(received, [*received.tally.findings(), *processed.tally.findings()])
     bad = int(processed.rejected.sum())
     if bad and terms.parent.rekeyed:
-        findings.append(_rejected_under_new_keys(terms.reading.key_name, bad))
+        findings.append(catalogue.KEY_MIGRATION.finding(terms.reading.key_name, count=bad))
     if _refusing(findings) or bad > run.publication.rejects.max_fraction * received.rows:
         return refuse(run, findings, "contract")
 
     with run.stage("pass 2"):
         verdict = judge(run, known, processed, before, findings)
+    held = held_breach(run, verdict, before)
+    if held is not None:
+        return refuse(run, [*findings, held], "contract", verdict.result)
     if verdict.stops and not confirmed(run, verdict.stops):
         return refuse(run, verdict.stops, "guard", verdict.result)
     with run.stage("topology"):
@@ -158,19 +162,6 @@ def _publish(run: Run) -> PublishResult:
 def _refusing(findings: list[Finding]) -> bool:
     """Whether a finding about the delivery as a whole refuses it; of rows, a share may be tolerated."""
     return any(each.severity == "error" and not each.per_row for each in findings)
-
-
-def _rejected_under_new_keys(key_name: str, rows: int) -> Finding:
-    return Finding(
-        "schema",
-        key_name,
-        "key_migration",
-        "error",
-        "a delivery without rejected rows while keys change",
-        f"{rows:,} rows were rejected",
-        rows,
-        remedy="repair the rows first: under a new key nothing says which published features they are",
-    )
 
 
 def _trace(run: Run, batch: int, ids: Any, steps: list[Steps]) -> None:

@@ -210,7 +210,7 @@ class Reception:
                 self._evidence.add_rejects(one.faults, number, one.ids, one.raw, one.raw.column(name) if name is not None else None)
         self._nowhere += int(((one.scan.kind == NULL_KIND) | one.scan.empty).sum())
         somewhere = one.scan.placed
-        self._dimensions.add(one.scan, number)
+        self._dimensions.add(one.scan)
         if somewhere.any():
             box, extent, last = one.scan.bounds[somewhere], self._extent, prepared.parent.extent
             extent[:2], extent[2:] = np.minimum(extent[:2], box[:, :2].min(axis=0)), np.maximum(extent[2:], box[:, 2:].max(axis=0))

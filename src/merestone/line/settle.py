@@ -18,6 +18,7 @@ from merestone.dataset.known import halves
 from merestone.geometry import kernel
 from merestone.identity.digest import digest_batch
 from merestone.line.candidates import Candidates
+from merestone.line.kept_rows import unless_broken
 from merestone.line.noise import Kept, keep, noise_of
 from merestone.line.prepared import Prepared
 from merestone.line.process import Processed
@@ -146,7 +147,7 @@ class _Against:
         there = self.published.of_keys(self.candidates.hash[rows[at]], self.before.partition[rows[at]])
         differs = out.codes[rows[at]] == classes.DIFFERS
         mine, then = rows[at[differs]], there.filter(pa.array(differs))
-        found = self._compare(table.take(pa.array(at[differs])), then, mine, out)
+        found = unless_broken(prepared, then, self._compare(table.take(pa.array(at[differs])), then, mine, out))
         self._note(out, mine, found)
         columns = prepared.layout.row_schema.names
         # Suppressed rows stay as published: they are written only where their place is another.

@@ -13,6 +13,7 @@ from merestone.reference.identity import Identity, identify, is_system
 from merestone.reference.parameters import differences, same_name
 from merestone.reference.systems import of_code
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 from merestone.source.port import Delivery, GeometryColumn
 
 
@@ -42,13 +43,8 @@ def is_agreed(column: GeometryColumn, epsg: int) -> bool:
 def _check_column(column: GeometryColumn, epsg: int, field: str, accepted: Sequence[str]) -> list[Finding]:
     agreed = f"EPSG:{epsg}"
     if column.crs is None:
-        observed = f"CRS undefined ({column.note})" if column.note.startswith("srs_id") else f"CRS missing ({column.note or 'none stated'})"
-        return [
-            Finding(
-                "crs", field, "crs_missing", "error", f"{agreed} is agreed", observed, 1,
-                remedy="export the file with its CRS, or assert it with source.crs in the publication (it is recorded as asserted)",
-            )
-        ]  # fmt: skip
+        what = f"undefined ({column.note})" if column.note.startswith("srs_id") else f"missing ({column.note or 'none stated'})"
+        return [catalogue.CRS_MISSING.finding(field, agreed=agreed, what=what)]
     if is_agreed(column, epsg):
         return []
     identity, target = identify(column.crs), of_code(epsg)
@@ -64,8 +60,5 @@ def _check_column(column: GeometryColumn, epsg: int, field: str, accepted: Seque
 
 
 def _mismatch(field: str, agreed: str, observed: str, found: Identity) -> Finding:
-    accept = f", or accept it with `crs: {{accept: [{found.code}]}}` in the publication file: it is then transformed"
-    return Finding(
-        "crs", field, "crs_mismatch", "error", f"{agreed} is agreed", observed, 1,
-        remedy=f"deliver {agreed}" + (accept if found.code is not None and not found.compound else ""),
-    )  # fmt: skip
+    case = "acceptable" if found.code is not None and not found.compound else ""
+    return catalogue.CRS_MISMATCH.finding(field, case=case, agreed=agreed, what=observed, code=found.code)

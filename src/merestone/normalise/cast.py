@@ -22,6 +22,7 @@ from merestone.contract.contract import Contract, FieldType
 from merestone.document.forms import nearest
 from merestone.normalise import values
 from merestone.results.finding import Finding, RowFaults
+from merestone.rules import catalogue
 from merestone.source.columns import is_json_text
 from merestone.source.port import Delivery
 
@@ -152,10 +153,7 @@ def misfit_faults(plan: CastPlan, delivery: Delivery, first_row: int, rows: int)
         low, high = np.searchsorted(cells.rows, [first_row, first_row + rows])
         if each is not None and high > low:
             observed = pc.utf8_slice_codeunits(cells.observed.slice(low, high - low), 0, _SHOWN)
-            remedy = "correct these values in the source: the format keeps them, and no reader can take them for what the column promises"
-            out.append(
-                RowFaults("schema", each.target, "type", "error", cells.expected, cells.rows[low:high] - first_row, observed, remedy)
-            )
+            out.append(catalogue.TYPE.faults(each.target, cells.rows[low:high] - first_row, observed, case="cell", kind=cells.expected))
     return out
 
 
@@ -191,7 +189,7 @@ def _column(target: str, name: str, kind: FieldType | None, named: Mapping[str, 
 def _fault(each: ColumnPlan, given: Any, bad: Any) -> RowFaults:
     rows = np.flatnonzero(bad)
     held = given.take(pa.array(rows))
-    return RowFaults("schema", each.target, "type", "error", str(each.kind), rows, _shown(held), "deliver the agreed type")
+    return catalogue.TYPE.faults(each.target, rows, _shown(held), kind=each.kind)
 
 
 def _shown(array: Any) -> Any:
@@ -214,10 +212,7 @@ def _holds_value(array: Any) -> bool:
 
 
 def _type_finding(each: ColumnPlan) -> Finding:
-    return Finding(
-        "schema", each.target, "type", "error", str(each.kind), f"{each.target}: {each.hopeless}", 1,
-        remedy="deliver the agreed type, or agree on a new one (a MAJOR version)",
-    )  # fmt: skip
+    return catalogue.COLUMN_TYPE.finding(each.target, name=each.target, kind=each.kind, why=each.hopeless)
 
 
 def _missing(each: ColumnPlan, contract: Contract, partition_column: str | None, extra: Sequence[str]) -> Finding:
@@ -226,11 +221,10 @@ def _missing(each: ColumnPlan, contract: Contract, partition_column: str | None,
     if each.target == contract.geometry_name and each.kind.kind == "geometry":
         wanted = f"a geometry column ({contract.geometry_type})"
     meant = nearest(name, extra) if each.kind.kind != "geometry" else None  # a column that nobody asked for, under a name much like it
-    mapped = f"if {meant} is the same under another name, map it in the publication file: `columns: {{{_in_yaml(meant or '')}: {_in_yaml(name)}}}`"
-    return Finding(
-        "schema", name, "missing", "error", wanted, f"{name} missing", 1,
-        remedy=f"deliver {name}, or {mapped if meant else 'map its delivered name under columns'}",
-    )  # fmt: skip
+    if meant is None:
+        return catalogue.MISSING.finding(name, name=name, wanted=wanted)
+    mapping = f"{_in_yaml(meant)}: {_in_yaml(name)}"
+    return catalogue.MISSING.finding(name, case="alike", name=name, wanted=wanted, meant=meant, mapping=mapping)
 
 
 def _in_yaml(name: str) -> str:
@@ -238,25 +232,15 @@ def _in_yaml(name: str) -> str:
 
 
 def _extra(name: str, extra_columns: Literal["refuse", "warn"]) -> Finding:
-    return Finding(
-        "schema", name, "extra", "error" if extra_columns == "refuse" else "warning",
-        "only columns of the contract", f"{name} not in the contract", 1,
-        remedy=f"agree on {name} (a MINOR version if nullable), leave it out of the export, or set extra_columns: warn",
-    )  # fmt: skip
+    return catalogue.EXTRA.finding(name, severity="error" if extra_columns == "refuse" else "warning", name=name)
 
 
 def _twice(target: str, first: str, second: str) -> Finding:
-    return Finding(
-        "schema", target, "extra", "error", f"one column for {target}", f"{first} and {second} both stand for {target}", 1,
-        remedy="map one of them under columns",
-    )  # fmt: skip
+    return catalogue.EXTRA.finding(target, case="twice", name=target, first=first, second=second)
 
 
 def _unmapped(old: str, new: str) -> Finding:
-    return Finding(
-        "schema", new, "missing", "error", f"the column {old} that columns maps to {new}", f"{old} missing", 1,
-        remedy="correct columns in the publication, or deliver the column",
-    )  # fmt: skip
+    return catalogue.MISSING.finding(new, case="mapped", name=new, old=old)
 
 
 def _cut_names(delivery: Delivery, missing: Sequence[str], extra: Sequence[str]) -> Finding | None:
@@ -267,11 +251,7 @@ def _cut_names(delivery: Delivery, missing: Sequence[str], extra: Sequence[str])
     cut = [name for name in extra if any(_is_cut(name, each) for each in long)]
     if not long or not cut:
         return None
-    return Finding(
-        "schema", ", ".join(long), "name_cut", "error", f"the names {', '.join(long)}",
-        f"shapefile names end after 10 characters ({', '.join(cut)})", len(cut),
-        remedy="map them under columns, or deliver a format with long names such as GeoPackage",
-    )  # fmt: skip
+    return catalogue.NAME_CUT.finding(", ".join(long), count=len(cut), names=", ".join(long), cut=", ".join(cut))
 
 
 def _is_cut(name: str, whole: str) -> bool:

@@ -12,6 +12,7 @@ from pyproj.exceptions import CRSError
 
 from merestone.reference.systems import is_dynamic, may_move, of_code, system
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 from merestone.source.port import GeometryColumn
 
 
@@ -39,30 +40,10 @@ def check_epoch(column: GeometryColumn, before: dict[str, Any] | None, version: 
     if column.epoch is None and not dynamic:
         return []
     if column.epoch is None:
-        expected = f"the epoch of coordinates in {system(str(column.crs)).name}, a dynamic reference system"
-        return [
-            Finding(
-                "crs",
-                "crs",
-                "epoch_missing",
-                "warning" if known is None else "error",
-                expected if known is None else f"{expected}; {version} was delivered with epoch {known:g}",
-                "no epoch is stated",
-                1,
-                remedy="state the coordinate epoch in the file (`epoch` in GeoParquet)",
-            )
-        ]
+        name = system(str(column.crs)).name
+        if known is None:
+            return [catalogue.EPOCH_MISSING.finding("crs", severity="warning", name=name)]
+        return [catalogue.EPOCH_MISSING.finding("crs", case="gone", name=name, version=version, known=known)]
     if known is None or known == column.epoch:
         return []
-    return [
-        Finding(
-            "crs",
-            "crs",
-            "epoch_changed",
-            "warning",
-            f"epoch {known:g}, as {version} was delivered with",
-            f"epoch {column.epoch:g}",
-            1,
-            remedy="check that the coordinates are of that time: every position is read, and transformed, as of the new epoch",
-        )
-    ]
+    return [catalogue.EPOCH_CHANGED.finding("crs", known=known, version=version, epoch=column.epoch)]

@@ -29,6 +29,7 @@ from merestone.geometry.form import (
     Shape,
 )
 from merestone.results.finding import PASS, REJECT, WARN, RowFaults, Steps
+from merestone.rules import catalogue
 
 _KINDS = (
     "null", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "circularstring",
@@ -51,7 +52,7 @@ def snap(wkb: Any, contract: Contract, scan: Scan | None = None) -> tuple[Any, l
     """
     clause = contract.geometry
     grid = Grid(contract.coordinate_precision, clause.z_precision, clause.m_precision)
-    shape = Shape(contract.geometry_type, clause.dimensions, clause.direction)  # type: ignore[arg-type]  # lint refuses raster before a run
+    shape = Shape(contract.geometry_type, clause.ordinates, clause.direction)  # type: ignore[arg-type]  # lint refuses raster before a run
     stored, flags = kernel.canonical(wkb, grid, shape)
     scan = kernel.scan(wkb) if scan is None else scan
     numbers = (scan.flags & (NAN_XY | INFINITE | NAN_Z)) == 0
@@ -63,23 +64,11 @@ def snap(wkb: Any, contract: Contract, scan: Scan | None = None) -> tuple[Any, l
     beyond = _rows((flags & BAD_ORDINATE) != 0, readable & numbers)
     dropped = _rows((flags & (DROPPED_Z | DROPPED_M)) != 0, readable)
     faults = [
-        RowFaults(
-            "geometry", name, "geometry_type", "error", contract.geometry_type, wrong, _kind_names(scan.kind[wrong]),
-            "have the producer deliver the agreed type, or agree on another one",
-        ),
-        RowFaults(
-            "geometry", name, "collapse", "error", f"a shape that survives the grid of {step}", collapsed,
-            _same(f"collapses on the grid of {step}", len(collapsed)), "leave the feature out, or agree on a finer coordinate_precision",
-        ),
-        RowFaults(
-            "geometry", name, "ordinate", "error", f"ordinates that a grid of {step} can hold", beyond,
-            _same("an ordinate is beyond what the grid can hold", len(beyond)), "check the CRS and the units of the delivery",
-        ),
-        RowFaults(
-            "geometry", name, "z_dropped", "warning", f"geometry with dimensions {clause.dimensions}", dropped,
-            _dimension_names(flags[dropped]), "nothing to do, or agree on other dimensions in the contract's geometry clause",
-        ),
-    ]  # fmt: skip
+        catalogue.GEOMETRY_TYPE.faults(name, wrong, _kind_names(scan.kind[wrong]), agreed=contract.geometry_type),
+        catalogue.COLLAPSE.faults(name, collapsed, step=step),
+        catalogue.ORDINATE.faults(name, beyond, case="grid", step=step),
+        catalogue.Z_DROPPED.faults(name, dropped, _dimension_names(flags[dropped]), case="row", promised=clause.dimensions),
+    ]
     faults = [each for each in faults if len(each.rows)]
     return stored, faults, _steps(faults, len(stored), contract)
 
@@ -95,20 +84,13 @@ def snap_numbers(batch: Any, contract: Contract) -> tuple[Any, list[RowFaults]]:
         stored, beyond = number_column(batch.column(place), grid)
         if len(beyond):
             observed = batch.column(place).take(pa.array(beyond)).cast(pa.string())
-            remedy = f"check the values: they are stored as delivered; or agree on fewer than {grid.words()}"
-            faults.append(
-                RowFaults("schema", field.name, "decimals", "warning", f"numbers that {grid.words()} can hold", beyond, observed, remedy)
-            )
+            faults.append(catalogue.DECIMALS.faults(field.name, beyond, observed, grid=grid.words()))
         batch = batch.set_column(place, batch.schema.field(place), stored)
     return batch, faults
 
 
 def _rows(mask: npt.NDArray[np.bool_], among: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     return np.flatnonzero(mask & among)
-
-
-def _same(text: str, count: int) -> Any:
-    return pa.array([text] * count, pa.string())
 
 
 def _kind_names(kinds: npt.NDArray[np.uint8]) -> Any:

@@ -18,6 +18,7 @@ from merestone.reference.area import BEYOND_M, Box, box_in
 from merestone.reference.grids import GridFiles
 from merestone.reference.operation import FallbackRule, Operation, Wanted, choose_operation
 from merestone.results.finding import PASS, REJECT, WARN, Finding, RowFaults, Steps
+from merestone.rules import catalogue
 from merestone.source.port import GeometryColumn
 
 
@@ -85,12 +86,8 @@ def no_transform_faults(operation: Operation, failed: npt.NDArray[np.bool_], wkb
         latitude = kernel.coordinates(held)[:, 0 if operation.swap else 1]
         at_pole = _any_per_row(np.abs(np.abs(latitude) - 90.0) < 1e-9, kernel.scan(held).vertices)
     polar, other = f"{operation.target} has no value at latitude -90 or 90", f"{operation.target} has no value at some of its vertices"
-    return [
-        RowFaults(
-            "crs", field, "no_transform", "error", f"positions that {operation.target} can express", rows,
-            pa.array(np.where(at_pole, polar, other).tolist(), pa.string()), "cut the feature to the area of use, or leave it out",
-        )
-    ]  # fmt: skip
+    observed = pa.array(np.where(at_pole, polar, other).tolist(), pa.string())
+    return [catalogue.NO_TRANSFORM.faults(field, rows, observed, target=operation.target)]
 
 
 def transform_steps(operation: Operation, failed: npt.NDArray[np.bool_], rows: int) -> Steps:

@@ -24,6 +24,7 @@ from merestone.reference.ground import metres_per_unit
 from merestone.reference.identity import identify, is_system
 from merestone.reference.systems import horizontal, may_move, of_code, system
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 
 _RATES = re.compile(r"(?:^|\s)\+?(?:dx|dy|dz|drx|dry|drz|ds)=|(?:^|\s)\+?proj=(?:deformation|defmodel)\b")
 _AXIS_CHANGE = "axis order change (2D)"  # PROJ's name for a step that stands in front of or behind an operation in x, y order
@@ -167,16 +168,10 @@ def choose_operation(source: str, target_epsg: int, rule: FallbackRule, grids: G
     if not enough:
         words = _accuracy_words(usable[0] if usable else None, wanted.required_accuracy_m)
         lost = f"; missing grid {', '.join(missing)}" if missing else ""
-        return Finding(
-            "crs", "crs", "no_transform", "error", f"{label} to {target}" + _asked(wanted.required_accuracy_m), f"{words}{lost}", 1,
-            remedy="install the grid, deliver the agreed CRS, or agree on another accuracy",
-        )  # fmt: skip
+        way = f"{label} to {target}" + _asked(wanted.required_accuracy_m)
+        return catalogue.NO_OPERATION.finding("crs", way=way, what=f"{words}{lost}")
     if enough[0].depends_on_time and enough[0].epoch is None:
-        return Finding(
-            "crs", "crs", "epoch_missing", "error", f"the epoch of coordinates in {label} ({given.name}), a dynamic reference system",
-            f"no epoch is stated, and {enough[0].name} depends on it", 1,
-            remedy="state the coordinate epoch in the file (`epoch` in GeoParquet), or deliver the agreed CRS",
-        )  # fmt: skip
+        return catalogue.EPOCH_MISSING.finding("crs", case="needed", label=label, name=given.name, operation=enough[0].name)
     return enough[0]
 
 

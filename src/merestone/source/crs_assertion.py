@@ -10,6 +10,7 @@ from dataclasses import replace
 from merestone.errors import UsageError
 from merestone.reference.identity import identify, is_system
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 from merestone.source.port import GeometryColumn
 
 
@@ -28,9 +29,4 @@ def with_assertion(column: GeometryColumn, asserted: str | None) -> tuple[Geomet
         return replace(column, crs=asserted, asserted=True, note=f"asserted; {column.note}" if column.note else "asserted"), []
     if is_system(column.crs, wanted.code or asserted, by_parameters=not column.coded):
         return column, []
-    return column, [
-        Finding(
-            "crs", "crs", "crs_mismatch", "error", f"{asserted} as source.crs asserts", f"the file itself says {identify(column.crs).name}", 1,
-            remedy="leave out source.crs: it may only fill in what the file does not say",
-        )
-    ]  # fmt: skip
+    return column, [catalogue.CRS_MISMATCH.finding("crs", case="asserted", asserted=asserted, given=identify(column.crs).name)]

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from merestone.errors import SourceError
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 from merestone.source.columns import decoded, nfc_names, undecodable
 from merestone.source.port import UnreadableValueError
 
@@ -290,13 +291,7 @@ def _encoding(
         return declared or "utf-8", ()
     if declared is not None:
         if is_utf8:  # read as what it is, so that all other findings are about the true text
-            return "utf-8", (
-                Finding(
-                    "schema", "", "encoding", "error", "text in the declared encoding",
-                    f"{where} is declared, but the bytes are valid UTF-8", 1,
-                    remedy="correct the .cpg, or state the true encoding in source.encoding",
-                ),
-            )  # fmt: skip
+            return "utf-8", (catalogue.ENCODING.finding("", where=where),)
         if declared == "iso8859-1" and control:
             declared = "cp1252"  # 0x80 to 0x9F are control characters in ISO 8859-1: who declares it means the Windows code page
         return declared, ()
@@ -312,10 +307,7 @@ def _encoding(
 
 
 def _guess(codec: str) -> Finding:
-    return Finding(
-        "schema", "", "encoding", "warning", "a declared encoding (.cpg)", f"no .cpg: text read as {codec}", 1,
-        remedy="deliver a .cpg, or state the encoding in source.encoding",
-    )  # fmt: skip
+    return catalogue.ENCODING.finding("", case="guess", severity="warning", codec=codec)
 
 
 def _cpg_codec(text: str) -> str | None:

@@ -17,6 +17,7 @@ import pyogrio
 from merestone.errors import SourceError
 from merestone.heard import heard
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 from merestone.source.buffers import fault_of
 from merestone.source.located import Located
 
@@ -140,10 +141,7 @@ class Gdal:
         said, self._said = self._said, set()
         fresh = sorted(said - self._told)
         self._told |= said
-        return tuple(
-            Finding("schema", "", "driver", "warning", f"a {self.found.format} file that GDAL reads without remark", each, 1)
-            for each in fresh
-        )
+        return tuple(catalogue.DRIVER.finding("", format=self.found.format, said=each) for each in fresh)
 
     @contextmanager
     def _set(self, options: Mapping[str, str]) -> Iterator[None]:

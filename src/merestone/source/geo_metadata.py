@@ -20,6 +20,7 @@ from pyproj.exceptions import CRSError
 
 from merestone.errors import SourceError
 from merestone.results.finding import SAMPLES, Finding, Sample
+from merestone.rules import catalogue
 from merestone.source.port import GeometryColumn
 
 _DEFAULT = "OGC:CRS84"
@@ -113,35 +114,22 @@ class WkbSeen:
         out = []
         held = {f"{_TYPES[code % 1000 - 1]}{_DIMENSIONS[code // 1000]}" for code in self._seen if 1 <= code % 1000 <= len(_TYPES)}
         if not held <= self._listed:
-            out.append(
-                Finding(
-                    "geometry",
-                    self._column.name,
-                    "geo_metadata",
-                    "warning",
-                    f"geometry_types {', '.join(sorted(self._listed))}, as the geo metadata says",
-                    f"the column holds {', '.join(sorted(held))}; the data decide",
-                    1,
-                    remedy="write geometry_types that the column has, or an empty list",
-                )
-            )
+            listed, there = ", ".join(sorted(self._listed)), ", ".join(sorted(held))
+            out.append(catalogue.GEO_METADATA.finding(self._column.name, listed=listed, held=there))
         crs = None if self._column.crs is None else _crs(self._column.crs)
         stated = None if crs is None else 4326 if self._column.crs == _DEFAULT else crs.to_epsg()
         others = [(row, srid) for row, srid in self._marked if srid != stated]
         if others:
-            marks = ", ".join(sorted({f"EPSG:{srid}" for _, srid in others}))
             rows = ", ".join(str(row) for row, _ in others[:SAMPLES])
             out.append(
-                Finding(
-                    "crs",
+                catalogue.CRS_MISMATCH.finding(
                     self._column.name,
-                    "crs_mismatch",
-                    "error",
-                    f"geometries in {'no stated reference system' if stated is None else f'EPSG:{stated}'}, as is said of the column",
-                    f"geometries say {marks} (rows {rows}{', ...' if self._marks > len(others) else ''})",
-                    self._marks,
-                    tuple(Sample(None, row, observed=f"EPSG:{srid}") for row, srid in others[:SAMPLES]),
-                    remedy="write WKB without a mark, or in the reference system of the column",
+                    count=self._marks,
+                    features=tuple(Sample(None, row, observed=f"EPSG:{srid}") for row, srid in others[:SAMPLES]),
+                    case="ewkb",
+                    agreed="no stated reference system" if stated is None else f"EPSG:{stated}",
+                    stated=", ".join(sorted({f"EPSG:{srid}" for _, srid in others})),
+                    rows=rows + (", ..." if self._marks > len(others) else ""),
                 )
             )
         return tuple(out)
@@ -254,13 +242,5 @@ def no_geo(path: str, schema: Any) -> Finding | None:
     bytes_columns = [field.name for field in schema if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)]
     if not bytes_columns:
         return None
-    return Finding(
-        "geometry",
-        "",
-        "geo_metadata",
-        "warning",
-        "GeoParquet, or a geometry column that the publication names",
-        f"{path.rpartition('/')[2]} is plain Parquet: no geo metadata says which column is a geometry ({', '.join(bytes_columns)} hold bytes)",
-        1,
-        remedy=f"deliver GeoParquet, or assert both: source: {{geometry: {bytes_columns[0]}, crs: EPSG:CODE}}",
-    )
+    names = ", ".join(bytes_columns)
+    return catalogue.GEO_METADATA.finding("", case="none", file=path.rpartition("/")[2], names=names, name=bytes_columns[0])

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from merestone.errors import SourceError
 from merestone.results.finding import SAMPLES, Finding, Sample
+from merestone.rules import catalogue
 from merestone.source.port import Misfits
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d+))?(Z|[+-]\d\d:?\d\d)?)?")
@@ -204,16 +205,14 @@ class _Headers:
         stated = ", ".join(sorted({self.names.get(each, f"srs_id {each}") for _, each in others}))
         rows = ", ".join(str(row) for row, _ in others[:SAMPLES]) + (", ..." if len(others) > SAMPLES else "")
         layer = self.names.get(self.srs_id, f"srs_id {self.srs_id}")
-        return Finding(
-            "crs",
+        return catalogue.CRS_MISMATCH.finding(
             geometry,
-            "crs_mismatch",
-            "error",
-            f"geometries in {layer}, as their layer says",
-            f"{len(others)} geometries say {stated} (rows {rows})",
-            len(others),
-            tuple(Sample(None, row, observed=self.names.get(each, f"srs_id {each}")) for row, each in others[:SAMPLES]),
-            remedy="transform these rows into the layer's reference system in the export, or write the true srs_id into them",
+            count=len(others),
+            features=tuple(Sample(None, row, observed=self.names.get(each, f"srs_id {each}")) for row, each in others[:SAMPLES]),
+            case="mark",
+            layer=layer,
+            stated=stated,
+            rows=rows,
         )
 
 

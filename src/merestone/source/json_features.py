@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from merestone.errors import SourceError
 from merestone.results.finding import SAMPLES, Finding, Sample
+from merestone.rules import catalogue
 from merestone.source import whole
 from merestone.source.columns import JSON_TEXT
 from merestone.source.json_lines import records
@@ -60,16 +61,12 @@ class Census:
         for name, places in self.twice.items():
             shown = ", ".join(f"feature {row} in line {line}" if row else f"line {line}" for row, line in places[:SAMPLES])
             out.append(
-                Finding(
-                    "schema",
+                catalogue.MEMBER_TWICE.finding(
                     name,
-                    "member_twice",
-                    "error",
-                    "each member once in a JSON object (RFC 8259 section 4)",
-                    f"the member {name!r} stands twice in one object: {shown}{', ...' if len(places) > SAMPLES else ''}",
-                    len(places),
-                    tuple(Sample(None, row or None) for row, _ in places[:SAMPLES]),
-                    remedy="deliver each member once: which of the two is meant cannot be decided",
+                    count=len(places),
+                    features=tuple(Sample(None, row or None) for row, _ in places[:SAMPLES]),
+                    name=repr(name),
+                    places=shown + (", ..." if len(places) > SAMPLES else ""),
                 )
             )
         return tuple(out)

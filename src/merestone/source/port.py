@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from merestone.errors import SourceError
 from merestone.results.finding import Finding, Sample
+from merestone.rules import catalogue
 
 BATCH_ROWS = 65_536
 
@@ -105,16 +106,9 @@ class UnreadableValueError(SourceError):
 
     def __init__(self, path: str, name: str, row: int, rule: str, expected: str, observed: str, remedy: str) -> None:
         super().__init__(f"{path}: field {name}, record {row}: {observed}", field=name, hint=remedy)
-        self.finding = Finding(
-            "schema",
-            name,
-            rule,
-            "error",
-            expected,
-            f"record {row}: {observed}; the file was read no further",
-            1,
-            (Sample(None, row),),
-            remedy=remedy,
+        of = catalogue.ENCODING if rule == "encoding" else catalogue.UNREADABLE
+        self.finding = of.finding(
+            name, case="unreadable", features=(Sample(None, row),), expected=expected, row=row, what=observed, remedy=remedy
         )
         self._given = (path, name, row, rule, expected, observed, remedy)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from merestone.errors import SourceError
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 from merestone.source.columns import geometry_label, plain
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.dbf import batches, open_dbf
@@ -101,13 +102,7 @@ class ShapefileSource:
         out = []
         for field, full, filled in zip(self._table.fields, self._brimful.tolist(), self._filled.tolist(), strict=True):
             if full and (field.width >= _WIDEST or (field.width >= _WIDE and full < filled)):
-                out.append(
-                    Finding(
-                        "schema", field.name, "width", "warning", f"values shorter than the DBF width of {field.width} bytes",
-                        f"{field.name}: {full} values fill the DBF width of {field.width} bytes exactly, they may be cut", full,
-                        remedy="deliver a format without a width, such as GeoPackage",
-                    )
-                )  # fmt: skip
+                out.append(catalogue.WIDTH.finding(field.name, count=full, name=field.name, width=field.width))
         return (*out, *(self._gdal.spoken() if self._gdal else ()))
 
     def _count(self, columns: list[Any], brimful: Any) -> None:

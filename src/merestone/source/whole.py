@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 
 _MATCHED = ("numberMatched", "totalFeatures")  # the second is GeoServer's name for the first
 _HELD = ("numberReturned", "numberOfFeatures")  # what the document itself holds; the second is of WFS 1.1
@@ -36,16 +37,7 @@ def partial(members: Mapping[str, Any], rows: int) -> Finding | None:
         said.append("it links to a next page")
     if not said:
         return None
-    return Finding(
-        "schema",
-        "",
-        "partial",
-        "error",
-        "a whole delivery",
-        f"the file says itself that it is a part: {'; '.join(said)}",
-        1,
-        remedy="fetch all pages into one file: what is not in a delivery is removed",
-    )
+    return catalogue.PARTIAL.finding("", said="; ".join(said))
 
 
 def _count(value: Any) -> int | None:

@@ -14,6 +14,7 @@ from typing import IO
 from xml.parsers import expat
 
 from merestone.results.finding import SAMPLES, Finding, Sample
+from merestone.rules import catalogue
 from merestone.source.whole import partial
 
 _CHUNK = 1 << 20
@@ -73,48 +74,17 @@ class Census:
         out = [] if self.part is None else [self.part]
         links, positions = self._links.get(name), self._positions.get(name)
         if links is not None:
-            out.append(
-                Finding(
-                    "geometry",
-                    geometry,
-                    "link",
-                    "error",
-                    "geometries that are written out",
-                    f"{links.count} parts of geometries are links, which are not followed: {links.listed()}",
-                    links.count,
-                    links.samples(),
-                    remedy="export geometries by value: a linked curve or surface written out in each feature that has it",
-                )
-            )
+            out.append(catalogue.LINK.finding(geometry, count=links.count, features=links.samples(), places=links.listed()))
         if positions is not None:
-            out.append(
-                Finding(
-                    "geometry",
-                    geometry,
-                    "position",
-                    "error",
-                    "positions of two or more numbers",
-                    f"{positions.count} positions cannot be read: {positions.listed()}",
-                    positions.count,
-                    positions.samples(),
-                    remedy="correct the coordinates in the export",
-                )
-            )
+            out.append(catalogue.POSITION.finding(geometry, count=positions.count, features=positions.samples(), places=positions.listed()))
         for (of, _), marks in self._marks.items():
             if of == name and len(marks) > 1:
                 (most, _), *others = sorted(marks.items(), key=lambda each: -each[1].count)
                 for code, fault in others:
+                    samples, places = fault.samples(), fault.listed()
                     out.append(
-                        Finding(
-                            "crs",
-                            geometry,
-                            "crs_mismatch",
-                            "error",
-                            f"geometries in {most}, as most of their layer",
-                            f"{fault.count} geometries say {code}: {fault.listed()}",
-                            fault.count,
-                            fault.samples(),
-                            remedy="export all features of a layer in one reference system",
+                        catalogue.CRS_MISMATCH.finding(
+                            geometry, count=fault.count, features=samples, case="marks", most=most, stated=code, places=places
                         )
                     )
         return tuple(out)
