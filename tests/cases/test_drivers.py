@@ -692,3 +692,12 @@ def test_n02_bytes_behind_the_end_of_a_geometry(estate, tmp_path, wkt, tail):
     assert (night.status, night.result.rejected) == ("published", 1 if tail else 0), night.said
     product.settings["rejects"] = {"max_fraction": 0}
     assert product.publish(path).status == ("refused" if tail else "unchanged")
+
+
+def test_n02_a_float_keeps_the_digits_that_the_file_has(estate, tmp_path):
+    values = [0.1, 16777217.0, None, 1e300, -3]
+    path = geopackage(tmp_path / "d.gpkg", {"pid": "INTEGER", "v": "FLOAT"}, list(enumerate(values)))
+    product = estate([field("pid", "integer"), field("v", "number")], **POINT)
+    night = product.publish(path)
+    assert night.status == "published", night.said
+    assert [product.rows()[at]["v"] for at in range(5)] == values

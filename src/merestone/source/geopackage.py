@@ -88,6 +88,13 @@ def look(path: Path, layer: str, schema: Any, geometry: str | None, shown: str) 
         raise SourceError(f"{shown} is truncated or not GPKG: {fault}", field=shown, hint="copy or export it again") from fault
 
 
+def doubles(path: Path, layer: str, column: str) -> Any:
+    """A FLOAT column as SQLite keeps it, in double precision: GDAL rounds it to single. A pyarrow float64 array; what is no number is null."""
+    with closing(opened(path)) as database:
+        cells = database.execute(f"select {_quoted(column)} from {_quoted(layer)}")  # noqa: S608 - names are quoted
+        return pa.array([float(value) if isinstance(value, int | float) else None for (value,) in cells], pa.float64())
+
+
 def is_stored(path: Path, layer: str | None, name: str) -> bool:
     """Whether GDAL's feature number is a primary key that the GeoPackage stores, and not a count of the rows of a view."""
     with closing(opened(path)) as database:

@@ -19,7 +19,7 @@ from merestone.results.finding import Finding
 from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain, plain_type
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.gdal import Gdal, geometry_places
-from merestone.source.geopackage import Layer, is_stored, look
+from merestone.source.geopackage import Layer, doubles, is_stored, look
 from merestone.source.json_features import Census, census_of_collection, census_of_sequence, column_of, values_of_sequence
 from merestone.source.located import Located, open_bytes
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec, UnreadableValueError
@@ -59,6 +59,11 @@ class VectorSource:
             fields.append(pa.field(name, pa.string() if content is JSON_TEXT else plain_type(field.type), metadata=content))
         self._made: dict[str, Any] = {}  # columns that are made here and not by GDAL, whole
         self._added: list[str] = []
+        if found.format == "GPKG":
+            for at, name in enumerate(names):
+                if fields[at].type == pa.float32():
+                    self._made[name] = doubles(found.path, str(self._layer), schema.field(self._places[at]).name)
+                    fields[at] = pa.field(name, pa.float64())
         if census is not None:
             names, fields = self._with_ids(names, fields, census, spec)
         if found.format == "GeoJSONSeq":
