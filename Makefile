@@ -9,7 +9,7 @@ XSD_WHEELS := geonode-pycsw==3.0.0b2 ckanext-iso19115==0.2.4
 PYCSW  := geonode-pycsw==3.0.0b2 'SQLAlchemy<2' pygeofilter==0.2.1 jinja2 flask gunicorn lxml
 SOURCES := pyproject.toml setup.py $(wildcard src/merestone/columnar/*.[ch] src/merestone/geometry/*.[ch])
 
-.PHONY: help demo test test-lowest test-without-kernel lint bench sanitize soak field docs wheel clean
+.PHONY: help demo test test-memory test-lowest test-without-kernel lint bench sanitize soak field docs wheel clean
 
 help:              ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -59,6 +59,9 @@ test-without-kernel: ## the tests with NumPy in the place of the compiled kernel
 	$(PYTHON) -m venv $(VENV)-numpy
 	MERESTONE_WITHOUT_KERNEL=1 $(VENV)-numpy/bin/python -m pip --disable-pip-version-check --quiet install '.[test]'
 	cd tests && ../$(VENV)-numpy/bin/python -P -m pytest -q -n auto -m 'not soak and not field'
+
+test-memory: $(VENV)/.test  ## the tests of the line on a store in memory, with the manners of an object store
+	$(BIN)/python -m pytest -q -n auto -m 'not soak and not field' tests/line --store memory
 
 lint: $(VENV)/.dev  ## format, ruff, strict types, import layers
 	$(BIN)/ruff format --check .

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 from estate import Estate
 from iso_schemas import Schemas
 from kernels import PATHS, on
+from stores import fresh
 
 # No test is about a time: on a machine that others use too, any example may take long.
 settings.register_profile("merestone", deadline=None, suppress_health_check=[*settings.default.suppress_health_check, HealthCheck.too_slow])
@@ -20,13 +21,23 @@ def pytest_report_header():
     return "kernel: compiled" if compiled else "kernel: NumPy, slow; build the extensions with `python setup.py build_ext --inplace`"
 
 
+def pytest_addoption(parser):
+    parser.addoption("--store", choices=("local", "memory"), default="local", help="where the products of tests are published")
+
+
 @pytest.fixture
-def estate(tmp_path):
+def store_kind(request):
+    """Where products are published: `--store`, or what a test says."""
+    return request.config.getoption("--store")
+
+
+@pytest.fixture
+def estate(tmp_path, store_kind):
     """Makes products below the test's folder: `estate(fields, **clauses)`."""
     made = []
 
     def make(fields=(), **clauses):
-        made.append(Estate(tmp_path / f"product{len(made)}", fields, **clauses))
+        made.append(Estate(tmp_path / f"product{len(made)}", fields, store=fresh() if store_kind == "memory" else None, **clauses))
         return made[-1]
 
     return make

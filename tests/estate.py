@@ -27,6 +27,7 @@ from merestone.publication.reader import read_publication, with_source
 from merestone.render import jsonout, text
 from merestone.results.result import PublishResult
 from merestone.storage.open import open_store
+from stores import StorePath
 
 CLASSES = (*CHANGE_CLASSES,)
 TOUCHED = ("added", "changed", "removed", "moved")
@@ -72,11 +73,19 @@ class Estate:
     """One product. `terms` and `settings` are contract and publication as they would be typed; both are written anew for each night."""
 
     def __init__(
-        self, folder: Path, fields: Any = (), *, key: str | list[str] | None = "pid", epsg: int = 4326, precision: int = 7, **clauses: Any
+        self,
+        folder: Path,
+        fields: Any = (),
+        *,
+        key: str | list[str] | None = "pid",
+        epsg: int = 4326,
+        precision: int = 7,
+        store: Any = None,
+        **clauses: Any,
     ):
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.url = folder / "published"
+        self.url: Any = folder / "published" if store is None else StorePath(store)
         self.terms: dict[str, Any] = {
             "contract_version": f"v1.0.0-crs:EPSG:{epsg}-res:1m",
             "product_id": "3f0c2a52-6a1e-4d0e-9a55-5d2c9d1b7e10",
@@ -93,7 +102,7 @@ class Estate:
         self.settings: dict[str, Any] = {
             "name": "product",
             "contract": "product.contract.yaml",
-            "destination": "published",
+            "destination": "published" if store is None else store.url,
             "partition": "none",
         }
         if key is not None:

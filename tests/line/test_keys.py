@@ -17,6 +17,7 @@ from merestone.dataset import feed
 from merestone.errors import UsageError
 from merestone.inspect import browse
 from merestone.line.rollback import roll_back
+from merestone.storage.open import open_store
 
 FIELDS = [
     {"name": "pid", "type": "integer"}, {"name": "code", "type": "string"}, {"name": "house", "type": "integer"}, {"name": "owner", "type": "string"},
@@ -134,7 +135,7 @@ def test_a_dataset_of_derived_keys_can_be_mirrored(derived, tmp_path):
             assert (
                 apply(step.of_dataset(derived.dataset, start, start + 1), str(target)).set_digest == derived.manifest(start + 1).set_digest
             )
-    assert step.Dataset(derived.dataset.store.__class__(str(tmp_path / "mirror"))).manifest().key == derived.manifest().key
+    assert step.Dataset(open_store(tmp_path / "mirror")).manifest().key == derived.manifest().key
 
 
 # --- another rule --------------------------------------------------------------------------------------------------------------------------

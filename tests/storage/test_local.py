@@ -2,7 +2,6 @@
 
 import errno
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -99,7 +98,7 @@ def test_list_is_in_name_order_and_leaves_out_what_is_not_an_object(store):
 
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.", "a\\b", "a\0b"])
 def test_names_that_lead_elsewhere_are_refused(store, name):
-    for call in (store.get, store.open, store.size, store.delete, store.held, lambda n: store.create(n, b"")):
+    for call in (store.get, store.open, store.size, store.delete, store.location, lambda n: store.create(n, b"")):
         with pytest.raises(StoreError, match="is not a name below"):
             call(name)
 
@@ -204,7 +203,7 @@ def test_a_fault_of_the_disk_names_the_folder_and_leaves_nothing(store, monkeypa
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(local.os, "write", fails)
-    for call in (lambda: store.create("data/x", b"1"), lambda: store.swap("p", b"old", b"new"), lambda: store.create_held("i/x", b"1")):
+    for call in (lambda: store.create("data/x", b"1"), lambda: store.swap("p", b"old", b"new")):
         with pytest.raises(StoreError, match=os.strerror(code)) as caught:
             call()
         assert hint in caught.value.hint
@@ -317,37 +316,6 @@ def test_of_racing_swappers_exactly_one_wins_each_round(store):
     assert sum(won) >= 100
 
 
-def test_a_held_object_is_held_until_its_process_ends(store):
-    code = """
-        import sys, time
-        from merestone.storage.local import LocalStore
-        hold = LocalStore(sys.argv[1]).create_held("_intents/r-1.json", b"{}")
-        print("held", flush=True)
-        time.sleep(60)
-    """
-    other = python(code, store.root)
-    try:
-        assert other.stdout.readline() == "held\n"
-        assert store.held("_intents/r-1.json")
-        assert store.get("_intents/r-1.json") == b"{}"
-        assert store.held("_intents/r-1.json"), "reading must not take the hold away"
-    finally:
-        os.kill(other.pid, signal.SIGKILL)
-        other.communicate()
-    assert not store.held("_intents/r-1.json")
-
-
-def test_a_hold_can_be_released(store):
-    hold = store.create_held("a", b"1")
-    assert store.held("a")
-    hold.release()
-    hold.release()
-    assert not store.held("a")
-    assert not store.held("nothing")
-    with pytest.raises(FileExistsError):
-        store.create_held("a", b"2")
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counting open descriptors needs /proc")
 def test_no_descriptor_is_left_open(store):
     before = len(list(Path("/proc/self/fd").iterdir()))
@@ -355,10 +323,9 @@ def test_no_descriptor_is_left_open(store):
         store.create(f"a{n}", b"1")
         store.swap("p", None, b"1")
         store.get(f"a{n}")
-        store.create_held(f"h{n}", b"1").release()
         list(store.list(""))
         with pytest.raises(FileExistsError):
-            store.create_held(f"h{n}", b"1")
+            store.create(f"a{n}", b"1")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 

@@ -16,7 +16,7 @@ from merestone.dataset.version import Dataset
 from merestone.errors import StoreError, UsageError
 from merestone.writer.commit import begin
 from merestone.writer.rollback import rollback
-from stores import MemoryStore
+from stores import FaultyStore
 
 NOW = "2026-03-09T00:00:00Z"
 A, B, C = (
@@ -28,7 +28,7 @@ A, B, C = (
 
 @pytest.fixture
 def mini():
-    return Miniature(MemoryStore())
+    return Miniature(FaultyStore())
 
 
 def roll(mini, to, reason="wrong export"):
@@ -119,7 +119,7 @@ def test_what_was_withdrawn_before_stays_withdrawn(mini):
 @settings(max_examples=25, deadline=None)
 @given(states=st.lists(STATES, min_size=2, max_size=4), data=st.data())
 def test_any_roll_back_is_the_difference_and_leaves_a_whole_dataset(states, data):
-    mini = Miniature(MemoryStore())
+    mini = Miniature(FaultyStore())
     for state in states:
         mini.publish(state)
     to = data.draw(st.integers(1, len(states) - 1))

@@ -48,7 +48,7 @@ from merestone.render.map import ChangeMap
 from merestone.results.finding import Finding
 from merestone.results.result import Counts, DiffResult, NotCompared
 from merestone.source.port import Source
-from merestone.storage.local import LocalStore
+from merestone.storage.open import open_store
 from merestone.storage.port import Store
 from merestone.writer.commit import begin
 
@@ -152,7 +152,7 @@ class _Passed:
 
 
 def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *, with_keys: bool) -> Difference:
-    store = LocalStore(terms.publications[0].destination)
+    store = open_store(terms.publications[0].destination)
     findings: list[Finding] = []
     notes = [*terms.notes]
     verdict: ChangeVerdict | None = None

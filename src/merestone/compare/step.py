@@ -24,6 +24,7 @@ from merestone.dataset.feed import Changes
 from merestone.dataset.known import Sum
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.version import Dataset
+from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, SourceError, UsageError
 from merestone.identity.digest import Layout, layout_of_contract
 from merestone.inspect.extract import FEED_METADATA, RowForm
@@ -124,7 +125,7 @@ def about(dataset: Dataset, change: Changes) -> dict[str, Any]:
         "to": end.to_json(),
         "key": manifest.key,
         "geometry": columns.geometry,
-        "geo": json.loads(columns.schema.metadata[b"geo"]),
+        "geo": parse_json(columns.schema.metadata[b"geo"]),
         "partitioning": _scheme(manifest),
     }
 
@@ -146,11 +147,14 @@ def of_file(path: str) -> VersionStep:
     described = (table.schema.metadata or {}).get(FEED_METADATA.encode())
     if described is None:
         raise UsageError(f"{path} is not a feed of a whole dataset", field=path, hint=_HINT)
-    doc = json.loads(described)
-    if doc.get("format") != FORMAT:
-        raise UsageError(
-            f"{path} is a feed of format {doc.get('format')}, this version of Merestone reads {FORMAT}", field=path, hint=_HINT
-        )
+    try:
+        doc = parse_json(described)
+    except ValueError as fault:
+        raise SourceError(f"{path}: what it says of itself is not JSON: {fault}", field=path, hint="copy or write it again") from None
+    if not isinstance(doc, dict) or "format" not in doc:
+        raise UsageError(f"{path} is not a feed of a whole dataset", field=path, hint=_HINT)
+    if doc["format"] != FORMAT:
+        raise UsageError(f"{path} is a feed of format {doc['format']}, this version of Merestone reads {FORMAT}", field=path, hint=_HINT)
     try:
         start, end = (End(each["version"], each["contract"], each["set_digest"], each["features"]) for each in (doc["from"], doc["to"]))
         geometry = str(doc["geometry"])

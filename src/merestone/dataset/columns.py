@@ -18,6 +18,7 @@ from pyproj import CRS
 
 from merestone.contract.field_type import parse_type
 from merestone.dataset.manifest import Manifest
+from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError
 from merestone.normalise.values import arrow_type
 
@@ -60,7 +61,7 @@ def columns_of(manifest: Manifest, written: Iterable[Any]) -> Columns:
             field="contract",
             hint="see «verify(DATASET)» for what else is damaged",
         ) from fault
-    geo = next((json.loads(schema.metadata[b"geo"]) for schema in schemas if b"geo" in (schema.metadata or {})), None)
+    geo = next((parse_json(schema.metadata[b"geo"]) for schema in schemas if b"geo" in (schema.metadata or {})), None)
     geometry = geo["primary_column"] if geo else _geometry_name(body, {*fields, *outside})
     schema = pa.schema([*outside.items(), *fields.items(), (geometry, pa.binary())])
     described = _without_boxes(geo) if geo else _geo_of(body, geometry, epsg)

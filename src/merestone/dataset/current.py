@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from merestone.dataset.manifest import Manifest, sha256
 from merestone.dataset.record import read_records
+from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError
 from merestone.storage.port import Store
 
@@ -43,7 +44,7 @@ class Pointer:
             CorruptError: the bytes are no pointer.
         """
         try:
-            doc = json.loads(data)
+            doc = parse_json(data)
             return cls(doc["manifest"], int(doc["version"]), str(doc["run_id"]), str(doc["sha256"]))
         except (ValueError, KeyError, TypeError) as fault:
             raise CorruptError(f"{POINTER} is not a readable pointer: {fault!r}", field=POINTER, hint=_RESTORE) from fault

@@ -18,6 +18,7 @@ import pyarrow as pa
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import Chunk, HistoryLine, line_of
 from merestone.dataset.proved import altered, proving, read_table
+from merestone.document.json_reader import parse_json
 from merestone.storage.port import Store
 
 CHUNK_SCHEMA = pa.schema([pa.field("version", pa.int64(), nullable=False), pa.field("line", pa.string(), nullable=False)])
@@ -56,7 +57,7 @@ def read_chunk(store: Store, chunk: Chunk) -> list[HistoryLine]:
     """
     table = read_table(store, chunk)
     with proving(chunk):
-        found = [HistoryLine.from_json(json.loads(each)) for each in table.column("line").to_pylist()]
+        found = [HistoryLine.from_json(parse_json(each)) for each in table.column("line").to_pylist()]
     ends = (found[0].version, found[-1].version) if found else (0, 0)
     if ends != (chunk.first, chunk.last):
         raise altered(chunk, f"holds versions {ends[0]} to {ends[1]} where the manifest says {chunk.first} to {chunk.last}")

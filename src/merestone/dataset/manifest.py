@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError
 
 FORMAT = 1
@@ -307,7 +308,7 @@ class Manifest:
             CorruptError: the bytes are not a manifest that this version of Merestone understands.
         """
         try:
-            doc = json.loads(data)
+            doc = parse_json(data)
             if doc["format"] != FORMAT:
                 raise CorruptError(
                     f"{where} has format {doc['format']}, this version of Merestone reads format {FORMAT}",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError
 from merestone.storage.port import Store
 
@@ -82,7 +83,7 @@ class RunRecord:
             CorruptError: the bytes are no run record.
         """
         try:
-            doc = json.loads(data)
+            doc = parse_json(data)
             known = {each.name for each in fields(cls)}
             get_args(Status).index(doc["status"])
             return cls(**{name: value for name, value in doc.items() if name in known})

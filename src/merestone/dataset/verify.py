@@ -5,7 +5,6 @@ Not here: mending (nothing is changed), exit codes (`cli`), lineage (`lineage.pr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -23,6 +22,7 @@ from merestone.dataset.log import objects
 from merestone.dataset.manifest import DataFile, Manifest, ObjectRef, line_of, sha256
 from merestone.dataset.pages import Entry, live_files
 from merestone.dataset.proved import checksum, footer_of
+from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, UsageError
 from merestone.storage.port import Store
 
@@ -213,7 +213,7 @@ def _geo_problem(geo: bytes | None) -> str | None:
     if geo is None:
         return "no `geo` metadata"
     try:
-        doc = json.loads(geo)
+        doc = parse_json(geo)
         column = doc["columns"][doc["primary_column"]]
         missing = [name for name in ("encoding", "geometry_types", "crs", "covering") if name not in column]
         if not str(doc["version"]).startswith("1.1"):

@@ -7,7 +7,6 @@ A read proves what it reads (`proved`): an object that is missing, cut or altere
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from merestone.dataset.manifest import Box, DataFile, HistoryLine, Manifest
 from merestone.dataset.pages import live_files
 from merestone.dataset.proved import HINT, opened
 from merestone.dataset.rows import shaped
+from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, MissingError, UsageError
 from merestone.storage.port import Store
 
@@ -256,7 +256,7 @@ def _meet(one: Box, other: Box) -> bool:
 def _covering(parquet: Any, file: DataFile) -> str:
     """The name of the covering column of a data file (GeoParquet 1.1, `covering.bbox`)."""
     try:
-        geo = json.loads(parquet.schema.metadata[b"geo"])
+        geo = parse_json(parquet.schema.metadata[b"geo"])
         return str(geo["columns"][geo["primary_column"]]["covering"]["bbox"]["xmin"][0])
     except (TypeError, KeyError, ValueError) as fault:
         raise CorruptError(f"{file.path} does not name its covering column: {fault!r}", field=file.path, hint=HINT) from fault

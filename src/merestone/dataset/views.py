@@ -32,7 +32,7 @@ _SIMPLE = {
 
 def file_paths(version: Version) -> list[str]:
     """The live data files as absolute paths (or URLs), in the manifest's order."""
-    return [f"{version.store.url}/{file.path}" for file in version.files]
+    return [version.store.location(file.path) for file in version.files]
 
 
 def duckdb_view(version: Version, name: str | None = None) -> str:

@@ -5,7 +5,6 @@ Not here: reading rows (`dataset.version`), changes as a map (`show`), files for
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from merestone.dataset.current import current
 from merestone.dataset.index import rows_of_keys
 from merestone.dataset.manifest import HistoryLine, Manifest
 from merestone.dataset.version import Dataset, Version
+from merestone.document.json_reader import parse_json
 from merestone.errors import UsageError
 from merestone.identity import key as keys
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
@@ -303,7 +303,7 @@ def canonical_key(name: str, key: Mapping[str, Any], feature_id: str) -> bytes:
         + ("; write it as a JSON array" if len(columns) > 1 else ""),
     )
     try:
-        values = json.loads(feature_id) if len(columns) > 1 else ["" if feature_id == '""' else _unescaped(feature_id)]
+        values = parse_json(feature_id) if len(columns) > 1 else ["" if feature_id == '""' else _unescaped(feature_id)]
         if not isinstance(values, list) or len(values) != len(columns):
             raise wrong
         arrays = [

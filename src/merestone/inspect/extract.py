@@ -29,6 +29,7 @@ from merestone.dataset.columns import Columns
 from merestone.dataset.feed import Changes, had, has
 from merestone.dataset.manifest import Box
 from merestone.dataset.version import Version
+from merestone.document.json_reader import parse_json
 from merestone.errors import MerestoneError, UsageError
 from merestone.identity import key as keys
 from merestone.inspect.in_geopackage import Held, fine_times, geometries_of
@@ -386,7 +387,7 @@ def _changes_parquet(version: Version, table: Any, path: str, about: Mapping[str
     schema = version.columns.schema
     metadata = {FEED_METADATA: json.dumps(about, ensure_ascii=False)} if about is not None else {}
     if schema.metadata and b"geo" in schema.metadata:
-        geo = json.loads(schema.metadata[b"geo"])
+        geo = parse_json(schema.metadata[b"geo"])
         column = geo["columns"][geo["primary_column"]]
         geo = {**geo, "primary_column": "geometry", "columns": {"geometry": column, "geometry_before": column}}
         metadata["geo"] = json.dumps(geo)

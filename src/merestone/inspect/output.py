@@ -100,6 +100,8 @@ def _inputs_of(typed: str) -> list[str]:
     found = [place.path, *map(str, files_beside(place.path))]
     if Path(place.path).suffix.lower() in (".yaml", ".yml", ".json") and Path(place.path).is_file():
         for named in named_places(place.path).values():
+            if not parse_place(named).is_local:
+                continue
             found += [named, *map(str, files_beside(named))]
     return found
 

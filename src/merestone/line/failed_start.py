@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from merestone.dataset.current import MANIFESTS, POINTER
 from merestone.dataset.record import RECORDS, RunRecord
@@ -51,8 +50,6 @@ def _place(publication: str | Publication) -> tuple[str, str] | None:
 
 
 def _record(name: str, destination: str, started: str, fault: MerestoneError) -> None:
-    if not Path(destination).is_dir():
-        return
     store = open_store(destination)
     if not _tried(store):
         return

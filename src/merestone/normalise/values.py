@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.contract.contract import FieldType
+from merestone.document.json_reader import parse_json
 
 Mask = npt.NDArray[np.bool_]
 Cast = tuple[Any, Mask]
@@ -347,7 +348,7 @@ def _from_json(array: Any, kind: FieldType) -> Cast:
     out, bad = [], np.zeros(len(array), dtype=bool)
     for row, text in enumerate(array.to_pylist()):
         try:
-            value = None if text is None else json.loads(text, parse_float=Decimal, parse_constant=_no_number)
+            value = None if text is None else parse_json(text, parse_float=Decimal, parse_constant=_no_number)
         except ValueError:  # no JSON: a text that stands for itself
             value = text
         try:

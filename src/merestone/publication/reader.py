@@ -47,6 +47,7 @@ from merestone.publication.publication import (
 )
 from merestone.reference.identity import canonical_crs, identify
 from merestone.source.port import SourceSpec
+from merestone.storage.open import SCHEMES
 from merestone.storage.place import local_path, parse_place
 
 _FRACTION: Final = Real(least=0, most=1, hint="a share, such as 0.2 for 20 %")
@@ -288,6 +289,10 @@ def _elsewhere(value: Any) -> bool:
         return False
 
 
+def _without_store(value: Any) -> bool:
+    return _elsewhere(value) and parse_place(value).scheme not in SCHEMES
+
+
 _STAMP = re.compile(r"(?:.*[:/@])?v[0-9]+\.[0-9]+\.[0-9]+-crs:EPSG:.*")
 
 # What is refused today. An entry goes when its feature comes.
@@ -299,7 +304,7 @@ NOT_YET: Final = (
     Later(("source", "x"), "CSV with x and y columns"),
     Later(("source", "y"), "CSV with x and y columns"),
     Later(("source", "wkt"), "CSV with WKT"),
-    Later(("destination",), "a destination in an object store", _elsewhere),
+    Later(("destination",), "a destination in an object store", _without_store),
     Later(("key_migration",), "a key migration behind a URL", _elsewhere),
     Later(("crs", "grids"), "grids behind a URL", _elsewhere),
     Later(("partition", "by"), "partitions by quadkey or h3", _is("quadkey", "h3")),
@@ -362,7 +367,7 @@ def place_of(path: str) -> tuple[str, str] | None:
 
 
 def named_places(path: str) -> dict[KeyPath, str]:
-    """The places on this machine that a publication file names, by key; what is broken or elsewhere is left out."""
+    """The places that a publication file names and this version reaches, by key; what is broken or elsewhere is left out."""
     return _named(_tree(path), path)
 
 
@@ -378,8 +383,9 @@ def _named(tree: dict[str, Any], path: str) -> dict[KeyPath, str]:
     for key in PLACES:
         value = _at(tree, key)
         try:
-            if isinstance(value, str):
-                found[key] = local_path(value, base=_folder(path))
+            place = parse_place(value, base=_folder(path)) if isinstance(value, str) else None
+            if place is not None and (place.is_local or (key == ("destination",) and place.scheme in SCHEMES)):
+                found[key] = place.address
         except UsageError:
             continue  # as above
     return found
@@ -424,7 +430,7 @@ def _places(values: dict[str, Any], base: str, report: Report) -> dict[KeyPath, 
         except UsageError as fault:
             report.add(key, fault.message, fault.hint or "")
         else:
-            found[key] = place.path
+            found[key] = place.address
     return found
 
 

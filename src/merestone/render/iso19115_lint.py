@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from xml.etree import ElementTree as ET
 
+from merestone.errors import SourceError
 from merestone.source.xml_check import check_xml
 
 GMD = "http://www.isotc211.org/2005/gmd"
@@ -60,6 +61,7 @@ CODES: dict[str, frozenset[str]] = {
 }
 """The values of the code lists of ISO 19115:2003 and ISO 19115-1:2014 that records of datasets use."""
 
+_MAX_DEPTH = 200
 _LANGUAGE = re.compile(r"[a-z]{3}")
 
 
@@ -71,10 +73,33 @@ def read_record(data: bytes, shown: str) -> ET.Element:
         shown: the path that messages name.
 
     Raises:
-        SourceError: there is a DOCTYPE, or the document is not well-formed. Nothing is expanded or fetched.
+        SourceError: there is a DOCTYPE, the document is not well-formed, or nests deeper than records do. Nothing is expanded or fetched.
     """
     check_xml(io.BytesIO(data), shown)
-    return ET.fromstring(data)  # noqa: S314 - as above
+    try:
+        return ET.fromstring(data, ET.XMLParser(target=_Shallow()))  # noqa: S314 - as above
+    except RecursionError:
+        raise SourceError(
+            f"{shown} nests deeper than {_MAX_DEPTH} elements, as no metadata record does", field=shown, hint="look at the file"
+        ) from None
+
+
+class _Shallow(ET.TreeBuilder):
+    """Builds elements up to a depth that those who walk them by recursion can take."""
+
+    depth = 0
+
+    def start(self, tag: str, attrs: dict[str, str], /) -> ET.Element:
+        """An element begins. Raises RecursionError where it lies too deep."""
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise RecursionError
+        return super().start(tag, attrs)
+
+    def end(self, tag: str, /) -> ET.Element:
+        """An element ends."""
+        self.depth -= 1
+        return super().end(tag)
 
 
 def lint(root: ET.Element) -> list[str]:

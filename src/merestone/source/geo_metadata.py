@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyproj import CRS
 from pyproj.exceptions import CRSError
 
+from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
@@ -51,7 +52,7 @@ def stated(file: Any, path: str) -> dict[str, Any] | None:
 def index_columns(schema: Any) -> set[str]:
     """The columns in which pandas keeps a nameless index, as the file's `pandas` metadata names them: no column of the table."""
     try:
-        described = json.loads((schema.metadata or {}).get(b"pandas") or b"{}")
+        described = parse_json((schema.metadata or {}).get(b"pandas") or b"{}")
     except ValueError:  # not written by pandas, and nothing that matters is in it
         return set()
     named = described.get("index_columns", []) if isinstance(described, dict) else []
@@ -167,7 +168,7 @@ def _geo(schema: Any, path: str) -> dict[str, Any] | None:
     if raw is None:
         return None
     try:
-        geo = json.loads(raw)
+        geo = parse_json(raw)
     except ValueError as fault:
         raise SourceError(f"{path}: the geo metadata is no JSON: {fault}", field=path, hint="export it again") from None
     columns = geo.get("columns") if isinstance(geo, dict) else None
@@ -183,7 +184,7 @@ def _native(file: Any) -> dict[str, Any] | None:
     columns: dict[str, Any] = {}
     for field in file.schema_arrow:
         leaf = leaves.get(field.name)
-        kind = json.loads(leaf.logical_type.to_json()) if leaf is not None else {}
+        kind = parse_json(leaf.logical_type.to_json()) if leaf is not None else {}
         if kind.get("Type") in {"Geometry", "Geography"}:
             edges = "planar" if kind["Type"] == "Geometry" else "spherical"
             columns[field.name] = {"encoding": "WKB", **_resolved(kind.get("crs"), file.metadata.metadata or {}), "edges": edges}
@@ -211,7 +212,7 @@ def _arrow(schema: Any) -> dict[str, Any] | None:
         metadata = field.metadata or {}
         if metadata.get(b"ARROW:extension:name") in _WKB_EXTENSIONS:
             try:
-                described = json.loads(metadata.get(b"ARROW:extension:metadata") or b"{}")
+                described = parse_json(metadata.get(b"ARROW:extension:metadata") or b"{}")
             except ValueError:  # what cannot be read states no CRS, and that is told as such
                 described = {}
             crs = described.get("crs")

@@ -21,6 +21,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
+from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
@@ -120,7 +121,7 @@ def values_of_sequence(file: IO[bytes], names: list[str]) -> dict[str, list[Any]
     """Properties of each feature of a text sequence that `census_of_sequence` has read; None where a feature has none."""
     found: dict[str, list[Any]] = {name: [] for name in names}
     for _, raw in records(file):
-        properties = json.loads(raw.decode("utf-8", "surrogateescape").strip("\ufeff \t\r\n")).get("properties") or {}
+        properties = parse_json(raw.decode("utf-8", "surrogateescape").strip("\ufeff \t\r\n")).get("properties") or {}
         for name, values in found.items():
             values.append(properties.get(name))
     return found

@@ -5,10 +5,11 @@ Not here: what a record holds (`json_features`), reading features (`vector`).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import IO
+
+from merestone.document.json_reader import parse_json
 
 _PEEK = 1 << 16
 _RECORD_SEPARATOR = b"\x1e"
@@ -25,7 +26,7 @@ def is_sequence(file: IO[bytes]) -> bool:
     if not head.endswith(b"\n"):
         head += file.readline(_LONGEST)
     try:
-        first = json.loads(head)
+        first = parse_json(head)
     except ValueError:
         return False
     return isinstance(first, dict) and first.get("type") == "Feature" and any(line.strip() for line in iter(file.readline, b""))

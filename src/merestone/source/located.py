@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import tempfile
 import weakref
 import zipfile
 import zlib
@@ -17,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from merestone.errors import SourceError, UsageError
+from merestone.errors import MerestoneError, SourceError, UsageError
 from merestone.source.json_lines import is_sequence
 from merestone.source.port import SourceSpec
+from merestone.source.unpack import check_length, discard, scratch_folder, unpack
 from merestone.source.xml_check import check_xml
 from merestone.storage.place import local_path
 
@@ -94,13 +94,19 @@ def locate(spec: SourceSpec) -> Located:
         if found.format == "GeoJSON":
             with open_bytes(found) as file:
                 found = replace(found, format="GeoJSONSeq") if is_sequence(file) else found
-    except (OSError, zipfile.BadZipFile, EOFError, zlib.error) as fault:
-        _discard(found)
+    except (
+        OSError,
+        zipfile.BadZipFile,
+        EOFError,
+        zlib.error,
+        RuntimeError,
+    ) as fault:  # RuntimeError: encrypted, or packed in an unknown way
+        discard(found.scratch if found is not None else None)
         if str(fault) == "File is not a zip file":  # the table of its contents stands at the end
             raise SourceError(f"{spec.path} is truncated or not a zip file", field=spec.path, hint="copy or export it again") from fault
         raise SourceError(f"{spec.path} cannot be read: {fault}", field=spec.path, hint="copy or export it again") from fault
-    except SourceError:
-        _discard(found)
+    except MerestoneError:
+        discard(found.scratch if found is not None else None)
         raise
     return found
 
@@ -114,11 +120,6 @@ def _nowhere(path: str) -> SourceError:
     return SourceError(f"there is no {path}", field="source", hint="check the path: «source», or source.path in a publication file")
 
 
-def _discard(found: Located | None) -> None:
-    if found is not None and found.scratch is not None:
-        shutil.rmtree(found.scratch, ignore_errors=True)
-
-
 def _locate(path: Path, spec: SourceSpec) -> Located:
     suffixes = [each.lower() for each in path.suffixes]
     last = suffixes[-1] if suffixes else ""
@@ -128,11 +129,17 @@ def _locate(path: Path, spec: SourceSpec) -> Located:
         kind = _format(suffixes[-2] if len(suffixes) > 1 else "", spec.path)
         stem = Path(path.stem).stem
         if kind in _UNPACKED:
-            scratch = Path(tempfile.mkdtemp(prefix="merestone-"))
+            scratch = scratch_folder()
             target = scratch / path.stem
-            with gzip.open(path) as packed, target.open("wb") as plain:
-                shutil.copyfileobj(packed, plain)
+            try:
+                with gzip.open(path) as packed:
+                    unpack(packed, target, path, spec.path)
+            except BaseException:
+                discard(scratch)
+                raise
             return Located(kind, target, str(target), spec.path, stem, scratch)
+        with gzip.open(path) as packed:
+            check_length(packed, path, spec.path)
         return Located(kind, path, f"/vsigzip/{path}", spec.path, stem)
     if path.is_dir() and last != ".gdb":
         raise SourceError(f"{spec.path} is a folder", field="source", hint="name one file (or a .gdb folder)")
@@ -143,7 +150,7 @@ def _locate(path: Path, spec: SourceSpec) -> Located:
 
 def _apart(path: Path, spec: SourceSpec) -> Located:
     """A GML file under another path: GDAL writes its .gfs beside the path it is given, and trusts a stale one that it finds there."""
-    scratch = Path(tempfile.mkdtemp(prefix="merestone-"))
+    scratch = scratch_folder()
     target = scratch / path.name
     try:
         target.symlink_to(path.absolute())
@@ -188,6 +195,9 @@ def _in_zip(path: Path, spec: SourceSpec) -> Located:
         member = _choose(candidates, spec)
         shown, stem = f"{spec.path}/{member}", PurePosixPath(member).stem
         if candidates[member] not in _UNPACKED:
+            if candidates[member] != "OpenFileGDB":
+                with archive.open(member) as packed:
+                    check_length(packed, path, shown)
             return Located(candidates[member], path, f"/vsizip/{{{path}}}/{member}", shown, stem)
         wanted = [member]
         if candidates[member] == "ESRI Shapefile":
@@ -197,11 +207,15 @@ def _in_zip(path: Path, spec: SourceSpec) -> Located:
             ]
         if candidates[member] == "GPKG":  # its logs are part of it
             wanted += [name for name in members if name in {f"{member}-wal", f"{member}-journal"}]
-        scratch = Path(tempfile.mkdtemp(prefix="merestone-"))
-        for name in wanted:
-            target = scratch / (stem + PurePosixPath(name).suffix.lower())  # never the member's own path: it may point anywhere
-            with archive.open(name) as packed, target.open("wb") as plain:
-                shutil.copyfileobj(packed, plain)
+        scratch = scratch_folder()
+        try:
+            for name in wanted:
+                target = scratch / (stem + PurePosixPath(name).suffix.lower())  # never the member's own path: it may point anywhere
+                with archive.open(name) as packed:
+                    unpack(packed, target, path, shown)
+        except BaseException:
+            discard(scratch)
+            raise
     target = scratch / (stem + PurePosixPath(member).suffix.lower())
     return Located(candidates[member], target, str(target), shown, stem, scratch)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError
 from merestone.results.finding import Finding
 from merestone.rules import catalogue
@@ -152,6 +153,6 @@ def _part(path: Path, suffix: str) -> Path | None:
 
 
 def _crs(field: Any) -> str | None:
-    described = json.loads((field.metadata or {}).get(b"ARROW:extension:metadata") or b"{}")
+    described = parse_json((field.metadata or {}).get(b"ARROW:extension:metadata") or b"{}")
     crs = described.get("crs")
     return crs if crs is None or isinstance(crs, str) else json.dumps(crs, ensure_ascii=False)

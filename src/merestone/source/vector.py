@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError, UsageError
 from merestone.results.finding import Finding
 from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain, plain_type
@@ -275,7 +276,7 @@ def _content(field: Any) -> dict[bytes, bytes] | None:
 
 
 def _geometry(label: str, field: Any, kind: str) -> GeometryColumn:
-    described = json.loads((field.metadata or {}).get(b"ARROW:extension:metadata") or b"{}")
+    described = parse_json((field.metadata or {}).get(b"ARROW:extension:metadata") or b"{}")
     crs = described.get("crs")
     if crs is None:
         return GeometryColumn(label, None, {"TopoJSON": "TopoJSON states none", "GeoJSON": "crs null"}.get(kind, "none in the file"))

@@ -15,13 +15,13 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from merestone.errors import StoreError
+from merestone.storage.names import check_name, check_prefix
 
 _COPY_BYTES = 1 << 20
 _counter = itertools.count()
@@ -36,19 +36,6 @@ _HINTS = {
     errno.ENOTDIR: "a part of {folder} is a file: move it away or choose another destination",
 }
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV}
-
-
-@dataclass(slots=True)
-class LocalHold:
-    """A shared lock on a file of this process; the operating system drops it with the process."""
-
-    descriptor: int
-
-    def release(self) -> None:
-        """Drop the lock; twice does no harm."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
 
 
 class LocalStore:
@@ -74,6 +61,13 @@ class LocalStore:
         with self._faults("read", name):
             return pa.OSFile(str(path), "r")
 
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        """The bytes from `start` on, at most `length`. Raises FileNotFoundError where there is no such object."""
+        path = self._path(name)
+        with self._faults("read", name), self._opened(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+            file.seek(start)
+            return file.read(length)
+
     def create(self, name: str, data: bytes) -> str | None:
         """Write an object that must not exist, durably. A disk keeps no mark. Raises FileExistsError where it exists."""
         self._create(name, lambda descriptor: _write(descriptor, data))
@@ -83,38 +77,6 @@ class LocalStore:
         """As `create`, with the bytes of a local file."""
         self._create(name, lambda descriptor: _copy(descriptor, local_path))
         return None
-
-    def create_held(self, name: str, data: bytes) -> LocalHold:
-        """As `create`; the file is locked before it gets its name, so nobody ever sees it unheld."""
-        held: list[int] = []
-
-        def fill(descriptor: int) -> None:
-            _write(descriptor, data)
-            # A duplicate shares the lock with the original descriptor and outlives it.
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            held.append(os.dup(descriptor))
-
-        try:
-            self._create(name, fill)
-        except BaseException:
-            for descriptor in held:
-                os.close(descriptor)
-            raise
-        return LocalHold(held[0])
-
-    def held(self, name: str) -> bool:
-        """Whether a living process holds the object."""
-        path = self._path(name)
-        try:
-            with self._faults("read", name), self._opened(path) as descriptor:
-                try:
-                    # Shared, so that two that ask at once do not take each other for the holder.
-                    fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return True
-                return False
-        except FileNotFoundError:
-            return False
 
     def swap(self, name: str, expected: bytes | None, data: bytes) -> bool:
         """Replace an object's bytes if it still holds `expected`, else return False."""
@@ -135,8 +97,7 @@ class LocalStore:
 
     def list(self, prefix: str) -> Iterator[tuple[str, int]]:
         """Names and sizes below a folder ("" for all), in the order of the names' bytes; links and temporary files never appear."""
-        if prefix and not prefix.endswith("/"):
-            raise ValueError(f"{prefix!r} must end in '/'")
+        check_prefix(prefix, str(self.root))
         folder = self._path(prefix[:-1]) if prefix else self.root
         with self._faults("list", prefix or "."):
             yield from _walk(folder, prefix)
@@ -160,6 +121,17 @@ class LocalStore:
             except FileNotFoundError:
                 return None
             return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+    def location(self, name: str) -> str:
+        """The absolute path of an object."""
+        return str(self._path(name))
+
+    def strays(self, prefix: str) -> Iterator[str]:
+        """Folders below a prefix without a file in them."""
+        check_prefix(prefix, str(self.root))
+        for folder, _, files in os.walk(self.root / prefix):
+            if not files and Path(folder) != self.root / prefix:
+                yield Path(folder).relative_to(self.root).as_posix()
 
     def _create(self, name: str, fill: Callable[[int], None]) -> None:
         path = self._path(name)
@@ -229,13 +201,7 @@ class LocalStore:
         _sync_folder(folder.parent)
 
     def _path(self, name: str) -> Path:
-        parts = name.split("/")
-        if not name or "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in parts):
-            raise StoreError(
-                f"{name!r} is not a name below {self.root}",
-                field=name,
-                hint="object names are relative, with '/' between the parts and no '..'",
-            )
+        parts = check_name(name, str(self.root))
         path = self.root
         for part in parts:
             path = path / part

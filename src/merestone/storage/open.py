@@ -1,15 +1,20 @@
 """From a place to its store.
 
-Not here: what a text means as a place (`place`), the stores themselves (`local`), what they must offer (`port`).
+Not here: what a text means as a place (`place`), the stores themselves (`local`, `memory`), what they must offer (`port`).
 """
 
 from __future__ import annotations
 
 import os
 
+from merestone.errors import UsageError
 from merestone.storage.local import LocalStore
-from merestone.storage.place import local_path
+from merestone.storage.memory import memory_store
+from merestone.storage.place import not_in_this_version, parse_place
 from merestone.storage.port import Store
+
+SCHEMES = ("file", "memory")
+"""The schemes of places that have a store in this version."""
 
 
 def open_store(place: str | os.PathLike[str], *, field: str | None = None) -> Store:
@@ -22,4 +27,14 @@ def open_store(place: str | os.PathLike[str], *, field: str | None = None) -> St
     Raises:
         UsageError: the text means no place, or one of a scheme that has no store in this version.
     """
-    return LocalStore(local_path(place, field=field, what="a dataset"))
+    where = parse_place(place, field=field)
+    if where.is_local:
+        return LocalStore(where.path)
+    if where.scheme == "memory":
+        found = memory_store(f"memory://{where.authority}")
+        if found is None:
+            raise UsageError(
+                f"{where.shown}: this process has no such store in memory", field=field or where.shown, hint="make it: MemoryStore(NAME)"
+            )
+        return found
+    raise not_in_this_version(where, "a dataset", field)

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 from merestone.errors import UsageError
 from merestone.masking import masked
@@ -58,6 +58,14 @@ class Place:
     def is_local(self) -> bool:
         """Whether this is a file or folder of this machine."""
         return self.scheme == "file"
+
+    @property
+    def address(self) -> str:
+        """What means this place again: a path of this machine, or a URL. It may hold a secret."""
+        if self.is_local:
+            return self.path
+        query = f"?{self.query}" if self.query else ""
+        return f"{self.scheme}://{self.authority}/{quote(self.path)}".rstrip("/") + query
 
 
 def parse_place(

@@ -1,6 +1,6 @@
-"""Bytes by name: the few verbs that Merestone asks of a store.
+"""Bytes by name: the few verbs that Merestone asks of a store. A disk, an object store and a dictionary can all keep them.
 
-Not here: what the bytes mean, which name is the pointer (`writer.commit`), any one store (`local`).
+Not here: what the bytes mean, which name is the pointer (`writer.commit`), any one store (`local`, `memory`), who is alive (`lease`).
 """
 
 from __future__ import annotations
@@ -11,23 +11,16 @@ from typing import Any, Protocol
 from merestone.errors import StoreError
 
 
-class Hold(Protocol):
-    """A sign that the process which created an object is alive. It ends with `release` or with the process, however that ends."""
-
-    def release(self) -> None:
-        """Give the sign up; the object stays."""
-        ...
-
-
 class LostReplyError(StoreError):
     """A request was sent and no answer came: it may have been carried out, or may yet be. The caller has to read back."""
 
 
-class Store(Protocol):
-    """A place that keeps bytes under relative names ("data/district=D0001/r1-ab12-0.parquet"; "/" separates, no ".." or absolute).
+class BusyError(StoreError):
+    """The store did not carry the request out, and will if it is repeated: it is throttled, or restarts (`retry`)."""
 
-    Every verb raises StoreError where the store cannot be reached or refuses to write (full disk, no permission), naming the object.
-    """
+
+class Reader(Protocol):
+    """What reading a dataset asks of a store."""
 
     url: str
 
@@ -35,12 +28,43 @@ class Store(Protocol):
         """All bytes of an object. Raises FileNotFoundError where there is none."""
         ...
 
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        """The bytes from `start` on, at most `length`, fewer at the end. Raises FileNotFoundError where there is none."""
+        ...
+
     def open(self, name: str) -> Any:
         """A seekable binary file object for pyarrow (pyarrow.NativeFile). Raises FileNotFoundError where there is none."""
         ...
 
+    def list(self, prefix: str) -> Iterator[tuple[str, int]]:
+        """Names and sizes below a prefix (a folder name ending in "/", or "" for all), in the order of the names' bytes.
+
+        A store answers page by page: an object that comes or goes meanwhile may or may not be named. What is no whole object never is.
+        """
+        ...
+
+    def size(self, name: str) -> int | None:
+        """The size of an object in bytes, None where there is none."""
+        ...
+
+    def location(self, name: str) -> str:
+        """The object as other programs on this machine open it: an absolute path or a URL."""
+        ...
+
+    def strays(self, prefix: str) -> Iterator[str]:
+        """Names below a prefix of what this store holds beside objects: on a disk empty folders; in most stores nothing."""
+        ...
+
+
+class Store(Reader, Protocol):
+    """A place that keeps bytes under relative names ("data/district=D0001/r1-ab12-0.parquet"; "/" separates, no ".." or absolute).
+
+    Every verb raises StoreError where the store cannot be reached or refuses to write (full disk, no permission), naming the object.
+    `url` opens the same store again, also in another process of this machine (`open.open_store`).
+    """
+
     def create(self, name: str, data: bytes) -> str | None:
-        """Write an object that must not exist, durably (fsync of file and folder). Raises FileExistsError where it exists.
+        """Write an object that must not exist; it is durable when this returns. Raises FileExistsError where it exists.
 
         Returns:
             The store's own mark of the content (an ETag), None where it keeps none.
@@ -48,29 +72,17 @@ class Store(Protocol):
         ...
 
     def create_from(self, name: str, local_path: str) -> str | None:
-        """As `create`, with the bytes of a local file (for files too large to hold)."""
-        ...
-
-    def create_held(self, name: str, data: bytes) -> Hold:
-        """As `create`, and from the first moment that the object can be seen it is `held` by this process."""
-        ...
-
-    def held(self, name: str) -> bool:
-        """Whether the process that made the object with `create_held` still holds it. False where there is none."""
+        """As `create`, with the bytes of a file on this machine, which are never held whole."""
         ...
 
     def swap(self, name: str, expected: bytes | None, data: bytes) -> bool:
-        """Replace an object's bytes if it still holds `expected` (None: if it does not exist). False where it holds something else."""
-        ...
+        """Replace an object's bytes if it still holds `expected` (None: if it does not exist). False where it holds something else.
 
-    def list(self, prefix: str) -> Iterator[tuple[str, int]]:
-        """Names and sizes below a prefix (a folder name ending in "/"), in name order; temporary files of `create` never appear."""
+        Of several that expect the same, one wins. A store with tags reads the object with its tag, compares the bytes, and replaces it on
+        the condition that it still has that tag.
+        """
         ...
 
     def delete(self, name: str) -> None:
         """Remove an object; no error where there is none."""
-        ...
-
-    def size(self, name: str) -> int | None:
-        """The size of an object in bytes, None where there is none."""
         ...

@@ -4,7 +4,7 @@ Not here: data files and logs (`files`), run records (`records`), going back to 
 
 The rules, as numbered in docs/spec/store.md:
 
-1. Before its first object an attempt writes an intent and holds it as long as it lives.
+1. Before its first object an attempt takes a lease, writes an intent, and renews the lease as long as it lives.
 2. A version's objects are whole in the store before its manifest is written.
 3. A manifest's number is one above the highest of pointer, history and listing; it is created, never replaced.
 4. The pointer moves from exactly what the attempt saw when it began, or not at all.
@@ -23,7 +23,8 @@ from merestone.dataset.log import new_records, objects, stem_of, written_as
 from merestone.dataset.manifest import Manifest, sha256
 from merestone.dataset.record import RunRecord
 from merestone.errors import ConflictError, CorruptError, InternalError, StoreError, UnknownOutcomeError
-from merestone.storage.port import Hold, LostReplyError, Store
+from merestone.storage.lease import Lease, take
+from merestone.storage.port import LostReplyError, Store
 from merestone.writer.history import next_history
 from merestone.writer.records import Intent, check_run_id, intents, next_attempt, write_record
 
@@ -56,7 +57,7 @@ class Attempt:
     store: Store
     intent: Intent
     step: Step = no_step
-    _hold: Hold | None = field(default=None, repr=False)
+    _lease: Lease | None = field(default=None, repr=False)
 
     @property
     def run_id(self) -> str:
@@ -105,14 +106,16 @@ class Attempt:
             write_record(self.store, record)
             self.step("record.after")
             self.store.delete(self.intent.path)
+            if self._lease is None:  # an attempt that was found again (`begun`) left it behind
+                self.store.delete(self.intent.lease)
         finally:
             self.leave()
 
     def leave(self) -> None:
-        """End without a record: the intent stays and is no longer held."""
-        if self._hold is not None:
-            self._hold.release()
-            self._hold = None
+        """End without a record: the intent stays, and its lease is given up."""
+        if self._lease is not None:
+            self._lease.release()
+            self._lease = None
 
     def _create_manifest(self, build: Callable[[int], Manifest], expected: Current | None) -> tuple[Manifest, bytes]:
         number = max([expected.manifest.version if expected else 0, *manifest_numbers(self.store)]) + 1
@@ -175,13 +178,17 @@ def begin(
     while True:
         attempt = next_attempt(store, run_id)
         intent = Intent(run_id, attempt, nonce, name, started_utc, parent.manifest.version if parent else None)
-        try:
-            hold = store.create_held(intent.path, intent.to_bytes())
-        except FileExistsError:
+        # The lease comes first: an intent that can be seen is never taken for a dead one's.
+        lease = take(store, intent.lease)
+        if lease is None:
             continue  # another process began the same run just now: it has this number
-        running = Attempt(store, intent, step, hold)
+        running = Attempt(store, intent, step, lease)
         try:
+            store.create(intent.path, intent.to_bytes())
             step("intent.after")
+        except FileExistsError:
+            running.leave()
+            continue  # as above
         except BaseException:
             running.leave()
             raise

@@ -15,11 +15,15 @@ from merestone.dataset.current import Current, current, read_manifest
 from merestone.dataset.history import lines
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.record import RunRecord, record_name, record_names
+from merestone.document.json_reader import parse_json
 from merestone.errors import ConflictError, CorruptError, StoreError, UsageError
+from merestone.storage.lease import is_held
 from merestone.storage.port import Store
 
 INTENTS = "_intents/"
 _NAME = re.compile(r"_intents/(?P<run_id>[^/]+)-(?P<attempt>[1-9]\d*)\.json")
+_LEASE = ".lease"
+_NUMBERED = re.compile(rf"{_NAME.pattern}(?:{re.escape(_LEASE)})?")
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -40,6 +44,11 @@ class Intent:
         """Where the intent stands."""
         return f"{INTENTS}{self.run_id}-{self.attempt}.json"
 
+    @property
+    def lease(self) -> str:
+        """Where the lease of the attempt stands, as long as it runs."""
+        return self.path + _LEASE
+
     def to_bytes(self) -> bytes:
         """The bytes that stand on disk (UTF-8 JSON)."""
         return (json.dumps(asdict(self), ensure_ascii=False) + "\n").encode()
@@ -52,7 +61,7 @@ class Intent:
             CorruptError: the bytes are no intent.
         """
         try:
-            doc: dict[str, Any] = json.loads(data)
+            doc: dict[str, Any] = parse_json(data)
             return cls(
                 str(doc["run_id"]),
                 int(doc["attempt"]),
@@ -99,7 +108,7 @@ def intents(store: Store) -> Iterator[Intent]:
 def next_attempt(store: Store, run_id: str) -> int:
     """The number of a run's next attempt, from 1; open and ended ones count."""
     ended = [attempt for _, attempt, _ in record_names(store, run_id)]
-    matches = (_NAME.fullmatch(name) for name, _ in store.list(INTENTS))
+    matches = (_NUMBERED.fullmatch(name) for name, _ in store.list(INTENTS))
     running = [int(match["attempt"]) for match in matches if match and match["run_id"] == run_id]
     return max([0, *ended, *running]) + 1
 
@@ -137,7 +146,8 @@ def write_up_abandoned(store: Store, *, now: str, by: str) -> list[RunRecord]:
         now: the time, UTC, kept as `ended_utc` of abandoned attempts.
         by: the run id that writes them up.
     """
-    dead = [intent for intent in intents(store) if not store.held(intent.path)]
+    dead = [intent for intent in intents(store) if not is_held(store, intent.lease)]
+    _sweep_leases(store)
     if not dead:
         return []
     # Read after the look at the holds: what a dead attempt did is done by now.
@@ -153,7 +163,16 @@ def write_up_abandoned(store: Store, *, now: str, by: str) -> list[RunRecord]:
             else:
                 written.append(record)
         store.delete(intent.path)
+        store.delete(intent.lease)
     return written
+
+
+def _sweep_leases(store: Store) -> None:
+    """Remove leases that dead attempts left without an intent."""
+    names = {name for name, _ in store.list(INTENTS)}
+    for name in names:
+        if name.endswith(_LEASE) and name.removesuffix(_LEASE) not in names and not is_held(store, name):
+            store.delete(name)
 
 
 def version_of(store: Store, intent: Intent) -> Manifest | None:

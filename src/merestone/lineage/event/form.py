@@ -5,9 +5,10 @@ Not here: which forms there are (`run_manifest`, `tombstone`, `retention`).
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
+
+from merestone.document.json_reader import parse_json
 
 HASH = re.compile("[0-9a-f]{64}")
 DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -26,7 +27,7 @@ def read_json(data: bytes, form: dict[str, Any]) -> dict[str, Any]:
         ValueError: it is not JSON, or of another form; the message names the member.
     """
     try:
-        doc = json.loads(data)
+        doc = parse_json(data)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     _check(doc, form, "it")

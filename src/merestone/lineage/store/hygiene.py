@@ -5,9 +5,7 @@ Not here: whether the events themselves are complete (`complete`) or unaltered (
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -15,7 +13,6 @@ import pyarrow.parquet as pq
 
 from merestone.lineage.event.schema import SCHEMA, VERSION_KEY
 from merestone.reference.identity import canonical_crs, is_canonical
-from merestone.storage.local import LocalStore
 from merestone.storage.port import Store
 
 _KEY = "target_crs="
@@ -92,8 +89,8 @@ def _hidden(name: str) -> bool:
 
 def _empty_folders(store: Store, root: str) -> Iterator[str]:
     """Folders without a file, which only a disk has: `Store.list` cannot see them."""
-    if isinstance(store, LocalStore):
-        top = Path(store.root, root)
-        for folder, _, files in os.walk(top):
-            if not files and (name := Path(folder).relative_to(top).as_posix()) != "." and not _hidden(name):
-                yield name
+    prefix = f"{root}/" if root else ""
+    for each in store.strays(prefix):
+        name = each.removeprefix(prefix)
+        if not _hidden(name):
+            yield name

@@ -1,0 +1,205 @@
+"""What every store promises, asked of each of them alike."""
+
+import threading
+
+import pytest
+
+from merestone.errors import StoreError, UsageError
+from merestone.storage.local import LocalStore
+from merestone.storage.memory import MemoryStore
+from merestone.storage.open import open_store
+from merestone.storage.port import BusyError, LostReplyError
+from merestone.storage.retry import Policy, RetryingStore
+from stores import FaultyStore, fresh
+
+
+@pytest.fixture(params=["local", "memory", "retrying"])
+def store(request, tmp_path):
+    if request.param == "local":
+        return LocalStore(tmp_path / "ds")
+    return fresh() if request.param == "memory" else RetryingStore(fresh())
+
+
+def test_an_object_comes_back_as_it_was_created(store):
+    store.create("data/a=1/x.parquet", b"abcdef")
+    assert store.get("data/a=1/x.parquet") == b"abcdef"
+    assert store.size("data/a=1/x.parquet") == 6
+    assert store.get_range("data/a=1/x.parquet", 1, 3) == b"bcd"
+    assert store.get_range("data/a=1/x.parquet", 4, 9) == b"ef"
+    assert store.get_range("data/a=1/x.parquet", 9, 9) == b""
+
+
+def test_what_is_opened_can_be_read_from_any_place(store):
+    store.create("x", bytes(range(100)))
+    with store.open("x") as file:
+        assert file.size() == 100
+        file.seek(90)
+        assert file.read(5) == bytes(range(90, 95))
+        assert file.tell() == 95
+        file.seek(-1, 2)
+        assert file.read() == bytes([99])
+        assert file.read() == b""
+        file.seek(10)
+        assert file.read(0) == b""
+        assert file.read() == bytes(range(10, 100))
+
+
+def test_create_never_replaces(store, tmp_path):
+    (tmp_path / "file").write_bytes(b"2")
+    store.create("a", b"1")
+    for again in (lambda: store.create("a", b"2"), lambda: store.create_from("a", str(tmp_path / "file"))):
+        with pytest.raises(FileExistsError):
+            again()
+    assert store.get("a") == b"1"
+
+
+def test_a_large_file_is_created_from_its_place(store, tmp_path):
+    data = bytes(range(256)) * 12_289
+    (tmp_path / "part").write_bytes(data)
+    store.create_from("data/part", str(tmp_path / "part"))
+    assert store.get("data/part") == data
+
+
+def test_swap_compares_before_it_replaces(store):
+    assert not store.swap("p", b"0", b"1")
+    assert store.swap("p", None, b"1")
+    assert not store.swap("p", None, b"2")
+    assert not store.swap("p", b"0", b"2")
+    assert store.swap("p", b"1", b"2")
+    assert store.get("p") == b"2"
+
+
+def test_of_racing_swappers_one_wins_each_round(store):
+    won = []
+
+    def race():
+        for _ in range(40):
+            seen = store.get("p")
+            won.append(store.swap("p", seen, b"%d" % (int(seen) + 1)))
+
+    store.create("p", b"0")
+    racers = [threading.Thread(target=race) for _ in range(4)]
+    for each in racers:
+        each.start()
+    for each in racers:
+        each.join()
+    assert int(store.get("p")) == sum(won)
+    assert len(won) == 160
+
+
+def test_absence_is_told_apart_from_inability(store):
+    for ask in (store.get, store.open, lambda name: store.get_range(name, 0, 1)):
+        with pytest.raises(FileNotFoundError):
+            ask("no/thing")
+    assert store.size("nothing") is None
+    assert list(store.list("no/")) == []
+    store.delete("nothing")
+    store.create("a", b"1")
+    store.delete("a")
+    assert store.size("a") is None
+
+
+def test_a_listing_has_every_object_in_the_order_of_their_bytes(store):
+    names = [*(f"a/{n}" for n in range(23)), "a-b", "a.txt", "a0", "\u00e9", "z/.hidden", "b/c/d"]
+    for name in names:
+        store.create(name, name.encode())
+    assert list(store.list("")) == [(name, len(name.encode())) for name in sorted(names, key=str.encode)]
+    assert [name for name, _ in store.list("a/")] == sorted(names[:23])
+    with pytest.raises(ValueError, match="must end"):
+        list(store.list("a"))
+
+
+def test_what_goes_while_a_listing_runs_does_not_break_it(store):
+    for n in range(30):
+        store.create(f"a/{n:02d}", b"")
+    seen = []
+    for name, _ in store.list("a/"):
+        seen.append(name)
+        store.delete("a/29")
+        if name == "a/00":
+            store.create("a/00b", b"")
+    assert seen[:1] == ["a/00"]
+    assert {f"a/{n:02d}" for n in range(29)} <= set(seen)
+    assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("name", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.", "a\\b", "a\0b"])
+def test_names_that_lead_elsewhere_are_refused(store, name):
+    for call in (store.get, store.open, store.size, store.delete, lambda n: store.create(n, b""), lambda n: store.swap(n, None, b"")):
+        with pytest.raises(StoreError, match="is not a name below"):
+            call(name)
+
+
+def test_its_url_opens_it_again(store):
+    store.create("a", b"1")
+    assert open_store(store.url).get("a") == b"1"
+
+
+def test_a_store_in_memory_lives_as_long_as_somebody_holds_it():
+    url = MemoryStore("short").url
+    with pytest.raises(UsageError, match="no such store"):
+        open_store(url)
+
+
+# --- retries ---------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def faulty():
+    made = FaultyStore()
+    made.store.create("a", b"1")
+    return made
+
+
+def test_what_was_not_carried_out_is_repeated_with_growing_pauses(faulty):
+    pauses = []
+    store = RetryingStore(faulty, Policy(tries=4, pause=1), pauses.append)
+    faulty.faults = [("create", "b", "busy")] * 3
+    store.create("b", b"2")
+    assert faulty.objects["b"] == b"2"
+    assert pauses == [1, 2, 4]
+    faulty.faults = [("swap", "b", "busy")]
+    assert store.swap("b", b"2", b"3")
+    faulty.faults = [("get", "a", "busy")] * 4
+    with pytest.raises(BusyError):
+        store.get("a")
+
+
+def test_reads_without_an_answer_are_repeated_and_writes_are_not(faulty):
+    store = RetryingStore(faulty, sleep=lambda _: None)
+    for verb, read in (
+        ("get", store.get),
+        ("size", store.size),
+        ("open", store.open),
+        ("get_range", lambda name: store.get_range(name, 0, 1)),
+        ("delete", store.delete),
+    ):
+        faulty.faults = [(verb, "a", "drop")]
+        read("a")
+        assert faulty.faults == []
+    for what in ("lose", "drop", "late"):
+        faulty.faults = [("create", "c", what), ("swap", "d", what)]
+        with pytest.raises(LostReplyError):
+            store.create("c", b"1")
+        with pytest.raises(LostReplyError):
+            store.swap("d", None, b"1")
+        faulty.store.delete("c")
+        faulty.store.delete("d")
+
+
+def test_a_refusal_is_not_repeated(faulty):
+    store = RetryingStore(faulty, sleep=lambda _: pytest.fail("a refusal is final"))
+    faulty.faults = [("get", "a", "refuse")]
+    with pytest.raises(StoreError):
+        store.get("a")
+
+
+def test_a_listing_that_breaks_off_is_taken_up_and_names_nothing_twice(faulty):
+    for n in range(20):
+        faulty.store.create(f"b/{n:02d}", b"")
+    store = RetryingStore(faulty, sleep=lambda _: None)
+    faulty.faults = [("list", "b/", "busy")] * 2
+    assert [name for name, _ in store.list("b/")] == [f"b/{n:02d}" for n in range(20)]
+    faulty.faults = [("list", "b/", "busy")] * 5
+    with pytest.raises(BusyError):
+        list(store.list("b/"))
