@@ -75,6 +75,7 @@ bench: $(VENV)/.bench  ## time and memory, with ratios to what one would use ins
 	$(BIN)/python bench/publish.py
 	$(BIN)/python bench/topology.py
 	$(BIN)/python bench/gate.py
+	$(BIN)/python bench/history.py
 
 # The extensions stop at the first bad access; the interpreter and the libraries are as they are, so the sanitizer is loaded before them.
 sanitize: $(VENV)/.test  ## the compiled extensions under the address and undefined-behaviour sanitizers: their tests, then a minute of fuzzing
