@@ -57,16 +57,19 @@ class Counting(LocalStore):
         self.opened, self.listed = 0, 0
 
     def get(self, name):
+        """As the store's, counted."""
         """As the store's."""
         self.opened += 1
         return super().get(name)
 
     def open(self, name):
+        """As the store's, counted."""
         """As the store's."""
         self.opened += 1
         return super().open(name)
 
     def list(self, prefix):
+        """As the store's, counted."""
         """As the store's."""
         self.listed += 1
         return super().list(prefix)
