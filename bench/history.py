@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from publish import CONTRACT, PUBLICATION
 
 import estate
 from merestone.audit.completeness import check_version
@@ -37,12 +38,11 @@ from merestone.inspect.browse import why
 from merestone.line import environment
 from merestone.lineage.event.collector import LineageCollector
 from merestone.lineage.store.writing import RunWriter
-from merestone.publish.commit import begin
-from merestone.publish.files import write_table
-from merestone.publish.pages import write_page
 from merestone.results.finding import PASS, Steps
 from merestone.storage.local import LocalStore
-from publish import CONTRACT, PUBLICATION
+from merestone.writer.commit import begin
+from merestone.writer.files import write_table
+from merestone.writer.pages import write_page
 
 FOLDERS = ("_manifests/", "_pages/", "_history/")
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -14,6 +14,7 @@ from merestone.dataset.manifest import Manifest
 from merestone.dataset.pages import PAGE_SCHEMA
 from merestone.dataset.partition import TREE_SCHEMA
 from merestone.dataset.record import RunRecord
+from merestone.dataset.withdrawn import WITHDRAWN_SCHEMA
 from merestone.errors import CorruptError
 from merestone.gate.findings import FINDINGS_SCHEMA
 from merestone.storage.local import LocalStore
@@ -142,7 +143,7 @@ def test_the_documented_columns_are_those_of_the_code(title, arrow):
     assert documented(title) == shown(arrow)
 
 
-@pytest.mark.parametrize(("title", "arrow"), [("Pages", PAGE_SCHEMA), ("Splits", TREE_SCHEMA)])
+@pytest.mark.parametrize(("title", "arrow"), [("Pages", PAGE_SCHEMA), ("Splits", TREE_SCHEMA), ("Withdrawn features", WITHDRAWN_SCHEMA)])
 def test_the_documented_columns_of_pages_are_those_of_the_code(title, arrow):
     assert documented(title, "manifest.md") == shown(arrow)
 

@@ -124,7 +124,7 @@ def follow(store, head, base, version):
 
 
 def test_the_history_holds_every_version_in_few_objects(base, monkeypatch):
-    monkeypatch.setattr("merestone.publish.history.RECENT", 4)
+    monkeypatch.setattr("merestone.writer.history.RECENT", 4)
     store, head, expected = MemoryStore(), None, []
     real = store.get
     for version in range(1, 2 * 64 + 3 * 4 + 4):

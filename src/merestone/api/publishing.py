@@ -6,6 +6,7 @@ Not here: the order of the line (`line`), the only code that moves the pointer (
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from merestone.api.answers import RollbackResult
 from merestone.api.places import AnyDataset, Path, read_publication, whole
@@ -67,7 +68,7 @@ def publish(
     return publish_onto(settings, PublishSettings(run_id=run_id, confirm=confirm, dry_run=dry_run, progress=progress), store, head)
 
 
-def rollback(dataset: AnyDataset, *, to: int, reason: str) -> RollbackResult:
+def rollback(dataset: AnyDataset, *, to: int, reason: str, wrong: Sequence[str] = ()) -> RollbackResult:
     """Go back to an older version, as a new version with a reason. Nothing is deleted.
 
     A delivery that was taken back stops at a guard when it is published again.
@@ -76,6 +77,7 @@ def rollback(dataset: AnyDataset, *, to: int, reason: str) -> RollbackResult:
         dataset: a folder, a URL, a publication file, or an opened dataset.
         to: the version whose content comes back.
         reason: why; it is kept in the manifest.
+        wrong: features whose content is wrong, as messages write their keys; none of them may come back. Without them, half of the change may.
 
     Raises:
         UsageError: no such older version exists, or the reason is missing.
@@ -86,7 +88,7 @@ def rollback(dataset: AnyDataset, *, to: int, reason: str) -> RollbackResult:
         >>> merestone.rollback("parcels.yaml", to=1, reason="wrong export").version
         3
     """
-    done = roll_back(whole(dataset), to=to, reason=reason)
+    done = roll_back(whole(dataset), to=to, reason=reason, wrong=wrong)
     made = done.committed.manifest
     return RollbackResult(
         name=made.name,

@@ -258,6 +258,23 @@ def withdrawn(delivery: str, taken_back: Sequence[str], keys: str) -> Finding | 
     return catalogue.WITHDRAWN.finding(keys, digest=delivery[:12])
 
 
+def withdrawn_features(keys: str, back: int, entries: int, limit: float | None, wrong: Sequence[str]) -> Finding | None:
+    """A change that a roll-back withdrew does not come back by itself.
+
+    Args:
+        keys: what the key is called.
+        back: how many of the withdrawn features come back as they were withdrawn.
+        entries: how many were withdrawn.
+        limit: the share of them that may come back.
+        wrong: the features among them that a person named as wrong.
+    """
+    if wrong:
+        return catalogue.WITHDRAWN_NAMED.finding(keys, count=len(wrong), back=f"{len(wrong):,}", named=", ".join(wrong[:5]))
+    if limit is None or not entries or back <= limit * entries:
+        return None
+    return catalogue.WITHDRAWN_CHANGE.finding(keys, count=back, limit=percent(limit), back=f"{back:,}", entries=f"{entries:,}")
+
+
 def emptied(delivered: int, features: int, keys: str) -> Finding | None:
     """An empty delivery over a filled dataset always stops."""
     if delivered or not features:

@@ -127,14 +127,16 @@ def status(dataset: str, as_json: bool) -> int:
 @options.whole_dataset
 @click.option("--to", "to", type=click.IntRange(min=1), required=True, metavar="N", help="The version whose content comes back.")
 @click.option("--reason", required=True, metavar="TEXT", help="Why; the manifest keeps it for good.")
+@click.option("--wrong", multiple=True, metavar="KEY", help="A feature whose content is wrong; may be given several times.")
 @options.as_json
-def rollback(dataset: str, to: int, reason: str, as_json: bool) -> int:
+def rollback(dataset: str, to: int, reason: str, wrong: tuple[str, ...], as_json: bool) -> int:
     """Go back to an older version, as a new version with a reason.
 
-    Nothing is deleted. A delivery that was taken back stops at a guard when it is published again.
+    Nothing is deleted. The change that is taken back is remembered feature by feature: a publish stops at a guard when it brings back more than
+    half of it (`guard.max_withdrawn_fraction`), or with --wrong when it brings back any of the features named.
     """
     with edge.names_current(lambda: places.current_version(dataset)):
-        result = publishing.rollback(dataset, to=to, reason=reason)
+        result = publishing.rollback(dataset, to=to, reason=reason, wrong=wrong)
     for notice in result.notices:
         edge.note(f"note: {notice}")
     edge.answer(result, words.rolled_back(result, dataset), as_json=as_json, report=True)

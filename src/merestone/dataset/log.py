@@ -177,6 +177,8 @@ def objects(store: Store, manifest: Manifest, read: dict[str, dict[str, Entry]] 
     yield from (ref for _, ref in manifest.index.log if ref.path != manifest.changes.path)
     if manifest.findings:
         yield manifest.findings
+    if manifest.withdrawn_page:
+        yield manifest.withdrawn_page
     yield from manifest.history.chunks
 
 

@@ -220,7 +220,8 @@ class Manifest:
     `history`: the versions before this one; the commit fills it in. `records`: as in `HistoryLine`. `bytes_written`: what the version
     added, its data files, change log, index, findings and pages.
     `counts`: the fates of the delivered rows and the classes, as in a publish result.
-    `withdrawn`: delivery digests that a rollback took back; publishing one again trips a guard.
+    `withdrawn`: delivery digests that a rollback took back; publishing one again trips a guard. `withdrawn_page` holds what it took back
+    feature by feature, with digests of `withdrawn_domain`.
     """
 
     version: int
@@ -254,6 +255,8 @@ class Manifest:
     records: tuple[str, ...] = ()
     rollback: dict[str, Any] | None = None
     withdrawn: tuple[str, ...] = ()
+    withdrawn_page: ObjectRef | None = None
+    withdrawn_domain: dict[str, Any] | None = None
     tool: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 
@@ -290,6 +293,8 @@ class Manifest:
             "bytes_written": self.bytes_written,
             "rollback": self.rollback,
             "withdrawn": list(self.withdrawn),
+            "withdrawn_page": self.withdrawn_page.to_json() if self.withdrawn_page else None,
+            "withdrawn_domain": self.withdrawn_domain,
             "tool": self.tool,
             "records": list(self.records),
             "history": self.history.to_json(),
@@ -346,7 +351,9 @@ class Manifest:
                 history=History.from_json(doc["history"]),
                 records=tuple(doc["records"]),
                 rollback=doc.get("rollback"),
-                withdrawn=tuple(doc.get("withdrawn", ())),
+                withdrawn=tuple(doc["withdrawn"]),
+                withdrawn_page=ObjectRef.from_json(doc["withdrawn_page"]) if doc["withdrawn_page"] else None,
+                withdrawn_domain=doc["withdrawn_domain"],
                 tool=doc.get("tool", {}),
                 format=doc["format"],
             )

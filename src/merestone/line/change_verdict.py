@@ -11,15 +11,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from merestone.change import classes, guards
 from merestone.change.classes import Before
 from merestone.change.migration import Found
 from merestone.change.plan import Plan, plan
+from merestone.change.withdrawn import Returned, returned
 from merestone.dataset.index import live_keys, look_up
 from merestone.dataset.known import INDEX_SCHEMA, Known, halves
 from merestone.dataset.partition import Tree
+from merestone.dataset.withdrawn import WITHDRAWN_SCHEMA, read_withdrawn
 from merestone.errors import InternalError
+from merestone.identity import key as keys
 from merestone.line.backfill import backfill_finding, backfilled, filled_fields
 from merestone.line.change_log import Labels
 from merestone.line.comparison_warnings import comparison_warnings
@@ -43,7 +47,7 @@ class ChangeVerdict:
 
     placed: int32, the new partition code of each candidate; names: the name of each code; tree: the kd-tree, if there is one. removed: the
     index rows of the features that were not delivered. leaving: the published rows that are not carried in their place.
-    stops: the guards that fired.
+    stops: the guards that fired. brought: what comes back of a change that a roll-back withdrew.
     """
 
     settled: Settled
@@ -59,6 +63,7 @@ class ChangeVerdict:
     result: PublishResult
     stops: list[Finding]
     nothing_to_do: bool
+    brought: Returned
 
 
 def judge(run: Run, known: Known, processed: Processed, before: Before, findings: list[Finding]) -> ChangeVerdict:
@@ -122,6 +127,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
         np.concatenate([before.partition[leaves], known.partition[received.removed]]).astype(np.int32),
     )
     # What is suppressed stays as it is published, for every reader: its new source digest waits for a change to ride on.
+    brought = _brought_back(run, processed)
     quiet = not (counts.touched or counts.reprocessed)
     return ChangeVerdict(
         settled=settled,
@@ -135,7 +141,8 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
         plan=plan(run.files, names, placed[stored], leaving.partition),
         features=len(known) + counts.added - counts.removed,
         result=result,
-        stops=_guards(run, known, processed, settled, before, counts, removed, names, placed, migrated, filled, not_counted),
+        stops=_guards(run, known, processed, settled, before, counts, removed, names, placed, migrated, filled, not_counted, brought),
+        brought=brought,
         nothing_to_do=quiet and run.head is not None and not parent.new_contract and not parent.rekeyed,
     )
 
@@ -239,6 +246,7 @@ def _guards(
     migrated: Found | None,
     filled: frozenset[str],
     not_counted: int,
+    brought: Returned,
 ) -> list[Finding]:
     """Every guard that fires, those that were decided before pass 2 too: one report, one token."""
     if emptied(run, known):
@@ -278,6 +286,7 @@ def _guards(
                 column_cause(settled, column),
             )
         )
+    found.append(_withdrawn(run, brought))
     return [each for each in found if each is not None]
 
 
@@ -294,6 +303,25 @@ def held_breach(run: Run, verdict: ChangeVerdict, before: Before) -> Finding | N
     published = Published(terms.parent.published, run.store, by_partition(run.files), verdict.names)
     rows = published.of_keys(candidates.hash[held], before.partition[held])
     return judge_held(terms, rows, candidates.row[held])
+
+
+def _withdrawn(run: Run, brought: Returned) -> Finding | None:
+    """The guard over what a roll-back withdrew; that it is the very delivery is said already."""
+    if run.head is None or run.delivery.set_digest in run.head.manifest.withdrawn:
+        return None
+    wrong = keys.ids_of(brought.entries.column("key").combine_chunks().filter(pa.array(brought.wrong))).to_pylist()
+    limit = run.publication.guard.max_withdrawn_fraction
+    return guards.withdrawn_features(run.terms.reading.key_name, int(brought.back.sum()), brought.entries.num_rows, limit, wrong)
+
+
+def _brought_back(run: Run, processed: Processed) -> Returned:
+    """What the delivery brings back of a change that was withdrawn, in the domain that the withdrawn digests are of."""
+    candidates, received = run.delivery.candidates, run.delivery
+    manifest = run.head.manifest if run.head is not None else None
+    entries = read_withdrawn(run.store, manifest) if manifest is not None else WITHDRAWN_SCHEMA.empty_table()
+    same = manifest is not None and manifest.withdrawn_domain == manifest.domain
+    digests = processed.deciding if same else processed.digest
+    return returned(entries, candidates.hash, digests, processed.rejected, received.removed_hash)
 
 
 def planned(run: Run, verdict: ChangeVerdict, processed: Processed) -> PublishResult:

@@ -5,11 +5,13 @@ Not here: what a roll-back commits (`writer.rollback`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from merestone.dataset.record import RunRecord
 from merestone.dataset.version import Dataset
 from merestone.errors import MerestoneError, UnknownOutcomeError, UsageError
+from merestone.inspect.browse import canonical_key
 from merestone.line import environment
 from merestone.line.finish import close
 from merestone.line.run import derive_run_id
@@ -18,16 +20,18 @@ from merestone.writer.records import version_of, write_up_abandoned
 from merestone.writer.rollback import RolledBack, rollback
 
 
-def roll_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
+def roll_back(dataset: Dataset, *, to: int, reason: str, wrong: Sequence[str] = ()) -> RolledBack:
     """Commit a new version with the content of an older one.
 
     Args:
         dataset: the dataset.
         to: the version whose content comes back.
         reason: why, in a person's words.
+        wrong: the features whose withdrawn content is wrong, as messages write their keys.
 
     Raises:
-        UsageError: the older version does not exist, or the reason is missing; nothing was written then.
+        UsageError: there is no such older version, no reason, or a feature of `wrong` is not part of what is taken back.
+        CorruptError: an object of the older version is missing, cut or altered.
         ConflictError, StoreError, UnknownOutcomeError: as a publish.
     """
     store, head, started = dataset.store, dataset.current(), environment.now()
@@ -36,6 +40,7 @@ def roll_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
     if to == head.manifest.version:
         raise UsageError(f"v{to} is the current version already", field="to", hint="«log(DATASET)» lists the versions")
     dataset.manifest(to)
+    named = [canonical_key(head.manifest.name, head.manifest.key, each) for each in wrong]
     run_id = derive_run_id(head.manifest.name, head.sha256, f"roll back to {to}")
     write_up_abandoned(store, now=environment.stamp(environment.now()), by=run_id)
     attempt = begin(
@@ -48,7 +53,7 @@ def roll_back(dataset: Dataset, *, to: int, reason: str) -> RolledBack:
         step=environment.fault_step(),
     )
     try:
-        done = rollback(attempt, head, to=to, reason=reason.strip(), now=environment.stamp(started))
+        done = rollback(attempt, head, to=to, reason=reason.strip(), now=environment.stamp(started), wrong=named)
         made = done.committed.manifest
         notices = close(
             attempt,

@@ -109,6 +109,7 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Chang
             files_carried=len(verdict.plan.carried),
             bytes_written=sum(each.bytes for each in added if each),
         )
+        draft = _with_memory(run, draft, verdict, stem)
         replaced = _replaced(run, verdict, written)
         committed = attempt.commit(lambda number: _numbered(run, draft, stem, replaced, version, number), head)
     touched, partitions = _touched(run, written, verdict.plan.carried)
@@ -258,6 +259,15 @@ def _tree(run: Run, verdict: ChangeVerdict, stem: str) -> ObjectRef | None:
     if run.head is not None and run.head.manifest.tree is not None and verdict.tree == run.terms.placement.tree:
         return run.head.manifest.tree
     return write_table(run.store, f"{PAGES}{stem}-tree.parquet", tree_to_table(verdict.tree))
+
+
+def _with_memory(run: Run, draft: Manifest, verdict: ChangeVerdict, stem: str) -> Manifest:
+    """The manifest with what stays remembered of a withdrawn change."""
+    if not verdict.brought.entries.num_rows or run.head is None:
+        return draft
+    left = verdict.brought.after(confirmed=bool(run.confirmations))
+    page = write_table(run.store, f"{PAGES}{stem}-withdrawn.parquet", left) if left.num_rows else None
+    return replace(draft, withdrawn_page=page, withdrawn_domain=run.head.manifest.withdrawn_domain if page else None)
 
 
 def _replaced(run: Run, verdict: ChangeVerdict, written: Sequence[DataFile]) -> dict[str, Entry]:

@@ -84,6 +84,7 @@ class GuardRule:
     max_null_geometry_fraction: float | None = None
     max_extent_shift: float | None = None
     max_column_changed_fraction: float | None = None
+    max_withdrawn_fraction: float | None = 0.5
     min_touched: int = 20
 
 

@@ -186,6 +186,12 @@ PUBLICATION: Final = Group(
                     ),
                     Clause("max_removed_fraction", _FRACTION, "share of features that may be removed", default="not guarded"),
                     Clause("max_moved_fraction", _FRACTION, "share of features that may go to another partition", default="not guarded"),
+                    Clause(
+                        "max_withdrawn_fraction",
+                        _FRACTION,
+                        "share of a change that a roll-back took back, which may be delivered again",
+                        default="0.5",
+                    ),
                     Clause("min_key_survival", _FRACTION, "share of keys that must be delivered again", default="not guarded"),
                     Clause(
                         "max_null_geometry_fraction",

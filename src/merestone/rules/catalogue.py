@@ -1239,6 +1239,28 @@ WITHDRAWN = Rule(
         "Deliver a corrected export. If it is meant, confirm it with the token.",
     ),
 )
+WITHDRAWN_CHANGE = Rule(
+    surface="guard",
+    code="withdrawn_change",
+    title="A change that a roll-back withdrew does not come back by itself, also beside other edits.",
+    check="change.guards.withdrawn_features",
+    scope="delivery",
+    refuses="delivery",
+    words=Words(
+        "at most {limit} of a withdrawn change",
+        "{back} of the {entries} features that a roll-back took back come back as they were",
+        _MEANT,
+    ),
+)
+WITHDRAWN_NAMED = Rule(
+    surface="guard",
+    code="withdrawn_named",
+    title="A feature that a roll-back named as wrong does not come back by itself.",
+    check="change.guards.withdrawn_features",
+    scope="delivery",
+    refuses="delivery",
+    words=Words("no feature that a roll-back named as wrong", "{back} come back as they were: {named}", _MEANT),
+)
 EMPTIED = Rule(
     surface="guard",
     code="empty",

@@ -8,6 +8,7 @@ consumers what the step from 3 to 4 takes back, and the deliveries of the versio
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +23,10 @@ from merestone.dataset.index import load_table
 from merestone.dataset.known import CHANGE_CLASSES, CHANGES_SCHEMA
 from merestone.dataset.manifest import HistoryLine, Manifest
 from merestone.dataset.verify import damages_of
+from merestone.dataset.withdrawn import WITHDRAWN_SCHEMA, read_withdrawn
 from merestone.errors import CorruptError, UsageError
+from merestone.identity import key as keys
+from merestone.results.finding import SAMPLES
 from merestone.storage.port import Store
 from merestone.writer.commit import Attempt, Committed
 from merestone.writer.files import write_table
@@ -38,7 +42,9 @@ class RolledBack:
     notices: tuple[str, ...] = ()
 
 
-def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str, lineage: dict[str, Any] | None = None) -> RolledBack:
+def rollback(
+    attempt: Attempt, head: Current, *, to: int, reason: str, now: str, lineage: dict[str, Any] | None = None, wrong: Collection[bytes] = ()
+) -> RolledBack:
     """Commit a version with the content of an older one. The caller ends the attempt (`finish` with status rolled_back).
 
     Args:
@@ -47,10 +53,12 @@ def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str,
         to: the version whose content comes back.
         reason: why, in a person's words; kept in the manifest.
         now: the time, UTC, ISO 8601 with Z.
+        wrong: canonical keys of the features whose withdrawn content is wrong: any of them that comes back stops a publish. Without them the whole
+            change that is taken back is remembered.
         lineage: what the manifest says of sealed lineage; by default that of `head`, so that the chain of runs has no gap.
 
     Raises:
-        UsageError: there is no such older version, or no reason.
+        UsageError: there is no such older version, no reason, or one of `wrong` is not part of the change that is taken back.
         CorruptError: an object of that version is missing, cut or altered; nothing was written then.
         ConflictError, StoreError, UnknownOutcomeError: as `Attempt.commit`.
     """
@@ -60,9 +68,11 @@ def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str,
     _prove(attempt.store, target)
     attempt.step("changes.before")
     log = difference(attempt.store, head.manifest, passed, target)
+    memory = _memory(attempt.store, head.manifest, target, log, wrong)
     name = f"_changes/{attempt.run_id}-{attempt.intent.nonce}.parquet"
     changes = write_table(attempt.store, name, log)
     attempt.step("changes.after")
+    page = write_table(attempt.store, f"_pages/{attempt.run_id}-{attempt.intent.nonce}-withdrawn.parquet", memory)
     withdrawn = _withdrawn(passed, target)
     counts = _counts(log, target.features)
 
@@ -82,6 +92,8 @@ def rollback(attempt: Attempt, head: Current, *, to: int, reason: str, now: str,
             files_carried=target.files.count,
             bytes_written=changes.bytes,
             rollback={"to": to, "reason": reason},
+            withdrawn_page=page if memory.num_rows else None,
+            withdrawn_domain=head.manifest.domain if memory.num_rows else None,
             withdrawn=tuple(dict.fromkeys([*(each for each in head.manifest.withdrawn if each != _delivered(target)), *withdrawn])),
         )
 
@@ -161,6 +173,38 @@ def _find(store: Store, head: Current, to: int) -> tuple[list[HistoryLine], Mani
             break
     what = "is the current version" if head.manifest.version == to else "is no version of this dataset"
     raise UsageError(f"cannot roll back to {to}: it {what}", field="to", hint="«log(DATASET)» lists the versions")
+
+
+def _memory(store: Store, head: Manifest, target: Manifest, log: Any, wrong: Collection[bytes]) -> Any:
+    """What is withdrawn feature by feature, and what earlier roll-backs withdrew and this one does not bring back: WITHDRAWN_SCHEMA, by key."""
+    kinds = log.column("class").cast(pa.string())
+    net = log.filter(pc.is_in(kinds, pa.array(["added", "changed", "removed"])))
+    kinds = net.column("class").cast(pa.string())
+    key = net.column("key").combine_chunks()
+    named = pa.array(sorted(wrong), pa.binary())
+    strange = named.filter(pc.invert(pc.is_in(named, value_set=key)))
+    if len(strange):
+        texts = ", ".join(str(each) for each in keys.ids_of(strange).to_pylist()[:SAMPLES])
+        raise UsageError(
+            f"{texts}: not part of the change that is taken back", field="wrong", hint="«changes(DATASET)» lists the features of a step"
+        )
+    fresh = pa.table(
+        [key, net.column("old_digest"), pc.not_equal(kinds, "removed"), pc.is_in(key, value_set=named)], schema=WITHDRAWN_SCHEMA
+    )
+    if wrong:
+        fresh = fresh.filter(fresh.column("wrong"))
+    older = read_withdrawn(store, head)
+    if older.num_rows == 0 or head.withdrawn_domain != head.domain:
+        return fresh
+    state = _state(store, target).select(["key", "digest"])
+    at = pc.index_in(older.column("key").combine_chunks(), value_set=state.column("key").combine_chunks())
+    there = pc.is_valid(at)
+    content = state.column("digest").combine_chunks().take(at)
+    digest = older.column("digest").combine_chunks()
+    same = pc.or_(pc.fill_null(pc.equal(digest, content), False), pc.and_(pc.is_null(digest), pc.invert(there)))
+    kept = pc.and_(pc.invert(same), pc.invert(pc.is_in(older.column("key").combine_chunks(), value_set=key)))
+    older = older.set_column(2, WITHDRAWN_SCHEMA.field("present"), there).filter(kept)
+    return pa.concat_tables([fresh, older]).sort_by("key")
 
 
 def _prove(store: Store, target: Manifest) -> None:
