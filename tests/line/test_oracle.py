@@ -182,14 +182,17 @@ class Model:
                 continue
             elsewhere = before is not None and self.by == "column" and self.homes[key] != row.district
             again = self.sources.get(key) == row.seen(self.inside)
-            quiet = (
+            near = (  # the geometry differs by noise, and the published one stays
                 before is not None
                 and row.noise == EDGE
                 and before.noise != EDGE
-                and before.seen(self.inside) == replace(row, noise=0).seen(self.inside)
                 and row.shape is not None
                 and row.shape[0] != "empty"
+                and before.placed() == replace(row, noise=0).placed()
             )
+            quiet = near and before.seen(self.inside) == replace(row, noise=0).seen(self.inside)
+            if near and not quiet:
+                row = replace(row, noise=0)  # noqa: PLW2901 - as it is stored
             if not quiet:  # what is suppressed on the contract's own grid is looked at again each night
                 accepted[key] = row.seen(self.inside)
             if before is None:
@@ -199,7 +202,7 @@ class Model:
             else:
                 classes[key] = "changed"
                 self.note_turn(key, before, row)
-            self.old = self.old | {key} if quiet else self.old - {key}
+            self.old = self.old | {key} if near else self.old - {key}
             if not quiet:
                 self.rows[key] = row if classes[key] != "unchanged" or row.noise != EDGE else before
             self.homes[key] = row.district
