@@ -324,17 +324,16 @@ def test_another_operation_reprocesses_what_the_producer_left_alone(product, tmp
     assert product.shapes()["a"].coords[0][1] == pytest.approx(NORTH + 1, abs=0.002)
 
 
-def test_a_row_that_new_rules_reject_is_rejected_every_night(product, tmp_path):
-    """Its old source digest was accepted under other rules: knowing it is no verdict."""
+def test_a_row_that_new_rules_reject_is_not_held_and_refuses_every_night(product, tmp_path):
+    """Its old source digest was accepted under other rules: knowing it is no verdict, and its published row breaks the new rule too."""
     first = deliver(tmp_path / "1.parquet", [line(k) for k in range(3)], name=["x", "x", "bad"])
     product.publish(first)
     product.stamp("v1.1.0")
     product.terms["schema_fields"][1]["pattern"] = "x|y"
-    night = product.publish(first)
-    assert (night.status, night.result.held, night.result.unchanged) == ("published", 1, 2), night.said
-    again = product.publish(first)
-    assert (again.status, again.result.held, again.result.rejected, again.result.unchanged) == ("unchanged", 1, 1, 2), again.said
-    assert product.rows()["c"]["name"] == "bad"
+    for _ in range(2):
+        night = product.publish(first)
+        assert (night.status, night.result.refused_by) == ("refused", "contract"), night.said
+        assert {rule for _, rule in night.rules("error")} == {"pattern", "held_row"}
 
 
 def test_other_rules_that_all_rows_keep_change_nothing(product, tmp_path):
