@@ -97,6 +97,9 @@ class Estate:
             "freshness_sla_minutes": 1440,
             "availability_target": 0.99,
             "product_owner_id": "steward@example.org",
+            **(
+                {"extent": [-180, -90, 180, 90]} if clauses.get("crs_epsg", epsg) in (4326, 4258) else {}
+            ),  # else a first publish asks which ordinate is x
             **clauses,
         }
         self.settings: dict[str, Any] = {
@@ -108,6 +111,7 @@ class Estate:
         if key is not None:
             self.settings["key"] = key
         self.agrees = False
+        self.sees_the_order = True  # whoever runs the tests knows which ordinate is x; False: nobody says so
 
     def publish(self, source: Path | str | dict[str, Any], *, confirm=None, dry_run=False, run_id=None) -> Night:
         """Publish a file (or a `source` mapping); where a guard stops it and somebody `agrees`, once more with the token."""
@@ -118,6 +122,9 @@ class Estate:
         before = self.version
         result = publish(publication, PublishSettings(run_id=run_id, confirm=confirm, dry_run=dry_run))
         if self.agrees and result.refused_by == "guard" and confirm is None:
+            result = publish(publication, PublishSettings(run_id=run_id, confirm=result.confirm, dry_run=dry_run))
+        order = {each.rule for each in result.findings if each.surface == "guard"} == {"axis_order"}
+        if order and self.sees_the_order and confirm is None and not dry_run:
             result = publish(publication, PublishSettings(run_id=run_id, confirm=result.confirm, dry_run=dry_run))
         log = self.log() if self.version != before else {}
         return Night(result, {key: line["class"] for key, line in log.items()}, log)

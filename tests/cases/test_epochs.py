@@ -31,7 +31,7 @@ def dynamic(estate):
 
 
 def published_epochs(product) -> set[float | None]:
-    described = [pq.read_schema(product.url / each["path"]).metadata[b"geo"] for each in product.manifest().to_json()["files"]]
+    described = [pq.read_schema(product.url / path).metadata[b"geo"] for path in product.bytes_of()]
     return {json.loads(each)["columns"]["geometry"].get("epoch") for each in described}
 
 

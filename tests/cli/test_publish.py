@@ -304,11 +304,18 @@ def test_check_says_how_it_is_called(product, merestone):
     assert (ended.code, ended.doc["error"]["field"]) == (2, "key")
 
 
-def test_init_drafts_what_publishes_at_once(product, merestone, tmp_path, monkeypatch):
+def test_init_drafts_what_publishes_once_the_extent_is_stated(product, merestone, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ended = merestone("init", product.first, "--out", "drafts", "--owner", "steward@example.org", "--json")
     assert (ended.code, ended.doc["status"]) == (0, "done")
     assert merestone("contract", "lint", ended.doc["contract"]).code == 0
+    stopped = merestone("publish", ended.doc["publication"], "--json").doc
+    assert (stopped["refused_by"], [each["rule"] for each in stopped["findings"] if each["severity"] == "error"]) == (
+        "guard",
+        ["axis_order"],
+    )
+    contract = tmp_path / ended.doc["contract"]
+    contract.write_text(contract.read_text().replace("# extent:", "extent:", 1))  # degrees fit both ways round: as delivered
     assert merestone("publish", ended.doc["publication"], "--json").doc["features"] == 40
     again = merestone("init", product.first, "--out", "drafts")
     assert again.code == 2

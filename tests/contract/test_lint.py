@@ -143,10 +143,27 @@ def test_every_rule_can_fire(bare):
         with_field(bare | {"key": "f"}, type="number"),
         with_field(bare | {"geometry_type": "point"}, type="number", derived={"measure": "area"}),
         bare | {"pixel": {"size": [1, 1]}},
+        with_field(bare, type="number", unit="square_parsec"),
+        with_field(bare, type="number", unit="mst"),
     ]
     contracts = [parse(tree) for tree in trees]
     for rule in RULES:
         assert any(list(rule.check(contract)) for contract in contracts), rule.words
+
+
+@pytest.mark.parametrize(
+    ("unit", "level", "words"),
+    [
+        ("square_parsec", "error", "square_parsec is not a known unit"),
+        ("hectar", "error", "hectar is not a known unit"),
+        ("mst", "warning", "mst has a prefix on a unit that is used without one"),
+    ],
+)
+def test_units_that_nobody_knows_are_errors_and_odd_ones_warnings(bare, unit, level, words):
+    found = [each for each in lint(parse(with_field(bare, type="number", unit=unit))) if each.path.endswith("unit")]
+    assert [(each.level, each.message) for each in found] == [(level, words)]
+    if unit == "hectar":
+        assert found[0].hint == "did you mean hectare?"
 
 
 def test_marks_are_counted_with_their_lines(bare):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def draft(data, tmp_path, merestone):
         ended = merestone("init", source, "--key", product.key, *before, "--owner", "steward@example.org", "--out", folder, "--json")
         assert ended.code == 0, ended.err
         contract, settings = (yaml(ended.doc[each]) for each in ("contract", "publication"))
-        contract.update(product.clauses, name="field")
+        contract.update(stated_extent(ended.doc["contract"]) | product.clauses, name="field")
         fields = [each for each in contract["schema_fields"] if each["name"] not in product.drop]
         contract["schema_fields"] = [{**each, "volatile": True} if each["name"] in product.volatile else each for each in fields]
         (tmp_path / "contract.yaml").write_text(json.dumps(contract, default=str), encoding="utf-8")
@@ -103,6 +104,12 @@ def draft(data, tmp_path, merestone):
         return Drafted(tmp_path, product, made, contract, settings)
 
     return make
+
+
+def stated_extent(path) -> dict[str, list[float]]:
+    """What a steward does where the order of axes cannot be seen: keep the first box, which is as delivered."""
+    found = re.search(r"^# (extent: .*)$", Path(path).read_text(encoding="utf-8"), re.MULTILINE)
+    return {} if found is None else YAML(typ="safe", pure=True).load(found[1])
 
 
 def yaml(path):

@@ -77,7 +77,10 @@ def test_an_order_that_was_agreed_is_no_swap(code):
 def test_degrees_of_the_whole_world_decide_nothing_by_themselves():
     for boxes in (scattered(5, 52, 1), scattered(52, 5, 1)):
         verdict = judged(ground(), boxes)
-        assert (verdict.decision, verdict.finding, verdict.strays) == ("undecidable", None, False)
+        assert (verdict.decision, verdict.finding.severity, verdict.strays) == ("undecidable", "warning", False)
+        assert verdict.follows == frozenset()
+        for way in ("(5.0", "(52.0"):
+            assert way in verdict.finding.observed, "positions stand there both ways"
         assert "holds 1,000 of 1,000 rows as given, 1,000 with x and y exchanged" in verdict.evidence[0]
 
 
@@ -124,7 +127,7 @@ def test_metres_in_place_of_degrees_and_whose_they_would_be():
 
 def test_another_zone_is_another_crs_and_a_neighbouring_one_is_not():
     assert judged(ground("EPSG:28992"), scattered(650_000, 5_770_000, 9_000)).decision == "wrong CRS"
-    assert judged(ground("EPSG:25832"), scattered(865_000, 6_120_000, 20_000)).finding is None  # Bornholm, beyond 12 degrees east
+    assert judged(ground("EPSG:25832"), scattered(865_000, 6_120_000, 20_000)).decision == "undecidable"  # Bornholm, beyond 12 degrees east
 
 
 def labelled(code, agreed):
@@ -136,7 +139,7 @@ def labelled(code, agreed):
 @pytest.mark.parametrize("code", ["EPSG:28991", "EPSG:3112", "EPSG:21781"])
 def test_numbers_of_the_agreed_crs_under_another_name(code):
     agreed = "EPSG:28992"
-    assert judged(ground(code), scattered(*PLACES[agreed])).finding is None  # by itself it is not far enough
+    assert judged(ground(code), scattered(*PLACES[agreed])).finding.severity == "warning"  # by itself it is not far enough
     verdict = judged(labelled(code, agreed), scattered(*PLACES[agreed]))
     assert (verdict.decision, verdict.finding.rule, verdict.finding.field, verdict.finding.count) == (
         "wrong CRS",

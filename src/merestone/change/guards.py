@@ -191,6 +191,12 @@ def null_geometry_fraction(column: str, nowhere: int, rows: int, limit: float | 
     return _stop(catalogue.NO_GEOMETRY, column, limit, nowhere / rows, why, nowhere)
 
 
+def axis_order(column: str, evidence: Sequence[str], warning: Finding | None) -> Finding:
+    """A first version whose positions fit both ways round: it would become the reference by which all later ones are judged."""
+    count = warning.count if warning is not None else 1
+    return catalogue.ORDER_UNSEEN.finding(column, count=count, evidence="; ".join(evidence))
+
+
 def extent_shift(
     column: str, now: Box | None, then: Box | None, limit: float | None, *, metres: float | None, outside: int = 0
 ) -> Finding | None:

@@ -18,6 +18,7 @@ from merestone.document.yaml_reader import Document, Path, path_text
 from merestone.reference.area import largest_ordinate
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.systems import horizontal, of_code
+from merestone.reference.units import Unit, common_units, unit_of
 
 Level = Literal["error", "warning", "confirm"]
 _EXACT: Final = 2**53  # integers up to here are exact in a double
@@ -199,6 +200,32 @@ def _nulls(contract: Contract) -> Iterator[Remark]:
             yield ("semantics", name, "null_means"), f"{name} is never null, so null means nothing", "remove it, or make the field nullable"
 
 
+def _units(contract: Contract) -> Iterator[tuple[Path, str, Unit | None]]:
+    """Path, text and meaning of every unit."""
+    for place, field in enumerate(contract.schema_fields):
+        stated = field.unit, field.derived.unit if field.derived is not None else None
+        for path, text in zip((("unit",), ("derived", "unit")), stated, strict=True):
+            if text is not None:
+                yield ("schema_fields", place, *path), text, unit_of(text)
+
+
+def _unknown_units(contract: Contract) -> Iterator[Remark]:
+    for path, text, unit in _units(contract):
+        if unit is None:
+            close = nearest(text, common_units())
+            yield (
+                path,
+                f"{text} is not a known unit",
+                f"did you mean {close}?" if close else "use a common name, an ISO 4217 currency or a UCUM code",
+            )
+
+
+def _odd_units(contract: Contract) -> Iterator[Remark]:
+    for path, text, unit in _units(contract):
+        if unit is not None and unit.odd:
+            yield path, f"{text} has a prefix on a unit that is used without one", "check that this unit is meant"
+
+
 def _ground_grid(contract: Contract) -> Iterator[Remark]:
     for path, code, precision in _grids(contract):
         grid = metres_per_unit(of_code(code)) / 10.0**precision
@@ -319,6 +346,8 @@ RULES: Final = (
     Rule("error", "`topology_rule_set` and its parameters fit the geometry type, its dimensions and planar edges.", _topology),
     Rule("error", "`geometry.noise` is 0 under topology rules.", _noise),
     Rule("error", "Every clause has an enforcer in this version, but for required ones that are observed in operation.", _unenforced),
+    Rule("error", "`unit` is a common name or symbol, an ISO 4217 currency or a UCUM code.", _unknown_units),
+    Rule("warning", "A prefix stands on a unit that is used with prefixes.", _odd_units),
     Rule("warning", "A field that is never null has no `null_means`.", _nulls),
     Rule("warning", "The grid on the ground (a degree counts as 111,320 m) lies between res/1000 and res.", _ground_grid),
     Rule("warning", "The CRS is not deprecated.", _deprecated_crs),

@@ -13,6 +13,7 @@ from merestone.contract.body import body, canonical_json
 from merestone.contract.contract import Contract
 from merestone.contract.definition import CLAUSES, CONTRACT, is_container
 from merestone.document.forms import Form, Group, Keyed, Listed
+from merestone.reference.units import canonical_unit
 from merestone.rules.catalogue import RULES
 
 _WHOLE_DELIVERY = {path for each in RULES if each.scope == "delivery" for path in (*each.clauses, *each.reads)}
@@ -50,7 +51,7 @@ def rule_version(contract: Contract) -> str:
 
 def schema_hash(contract: Contract) -> str:
     """The digest of name, type, nullable and unit over fields sorted by name, hex (docs/spec/gate.md#schema)."""
-    rows = [[field.name, str(field.type), field.nullable, field.unit or "none"] for field in contract.schema_fields]
+    rows = [[field.name, str(field.type), field.nullable, canonical_unit(field.unit)] for field in contract.schema_fields]
     return _digest(sorted(rows, key=lambda row: str(row[0])))
 
 

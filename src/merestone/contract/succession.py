@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from merestone.contract.contract import Contract, Field
+from merestone.reference.units import canonical_unit
 
 
 def breaks(before: Contract, after: Contract) -> list[str]:
@@ -69,7 +70,7 @@ def _fields(before: Contract, after: Contract) -> Iterator[str]:
 def _field(old: Field, new: Field) -> Iterator[str]:
     if str(new.type) != str(old.type):
         yield f"{old.name} is {new.type}, was {old.type}"
-    if (new.unit or "none") != (old.unit or "none"):
+    if canonical_unit(new.unit) != canonical_unit(old.unit):
         yield f"the unit of {old.name} is {new.unit or 'none'}, was {old.unit or 'none'}"
     if new.nullable and not old.nullable:
         yield f"{old.name} is nullable, was not"

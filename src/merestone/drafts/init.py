@@ -18,6 +18,7 @@ import numpy as np
 from merestone.contract.contract import Contract, FieldType
 from merestone.contract.parse import parse
 from merestone.document.yaml_reader import read_yaml
+from merestone.drafts.extent import positions, with_extent
 from merestone.drafts.infer import Comparison, Drift, Inference, Inferred, KeyCandidate, code_lists, with_previous
 from merestone.drafts.text import (
     ContractFacts,
@@ -190,6 +191,9 @@ def _draft(
     contract_text = draft_contract(facts)
     contract = _read_back(contract_text)
     lost, findings = _would_be_rejected(source, contract, columns)
+    if inferred.geometry is not None:
+        facts = with_extent(facts, positions(source, contract), inferred.geometry.bounds, notes)
+        contract_text = draft_contract(facts)
     if lost:
         notes.append(
             f"{lost:,} of {inferred.rows:,} rows would be rejected: "

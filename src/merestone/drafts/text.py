@@ -73,6 +73,8 @@ class ContractFacts:
     null_geometry: bool = False
     empty_geometry: bool = False
     spherical: bool = False
+    extent: tuple[float, float, float, float] | None = None
+    extents: tuple[tuple[str, tuple[float, float, float, float]], ...] = ()
     freshness_sla_minutes: int = 1440
     availability_target: float = 0.99
     freshness_from: str | None = None
@@ -147,6 +149,11 @@ def draft_contract(facts: ContractFacts) -> str:
     )
     if geometry:
         lines.append(_line("geometry", _flow(geometry), notes))
+    if facts.extent is not None:
+        lines.append(_line("extent", _box(facts.extent), notes))
+    if facts.extents:
+        lines += _comment_lines("The positions fit both ways round. Keep the line that is right, without its mark, and delete the other:")
+        lines += [line for words, box in facts.extents for line in _comment_lines(f"extent: {_box(box)}  # {words}")]
     if facts.key:
         lines.append(_line("key", _names(facts.key), notes))
     lines.append(_line("freshness_sla_minutes", str(facts.freshness_sla_minutes), notes))
@@ -163,6 +170,10 @@ def draft_contract(facts: ContractFacts) -> str:
             for name, enum in enums
         ]
     return "\n".join(lines) + "\n"
+
+
+def _box(box: tuple[float, float, float, float]) -> str:
+    return f"[{', '.join(f'{each:.10g}' for each in box)}]"
 
 
 def _standing_notes(facts: ContractFacts) -> dict[str, Note]:

@@ -21,9 +21,9 @@ from pyproj import CRS
 
 from merestone.contract.contract import Contract, Field
 from merestone.geometry import kernel
-from merestone.normalise.derive import AREA, LENGTH
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.systems import horizontal
+from merestone.reference.units import AREAS, LENGTHS, shown, unit_of
 from merestone.results.finding import Finding, RowFaults
 from merestone.rules import catalogue
 
@@ -75,8 +75,15 @@ def quantities(contract: Contract) -> tuple[Quantity, ...]:
     for each in contract.schema_fields:
         if each.unit is None or each.type.kind not in ("integer", "number", "decimal") or (each.derived and each.derived.measure):
             continue
+        unit = unit_of(each.unit)
+        if unit is None or unit.code == "none":
+            continue
         measured = (
-            "area" if shape == "polygon" and each.unit in AREA else "length" if shape == "linestring" and each.unit in LENGTH else None
+            "area"
+            if shape == "polygon" and unit.area is not None
+            else "length"
+            if shape == "linestring" and unit.length is not None
+            else None
         )
         found.append(Quantity(each, each.unit, measured))
     return tuple(found)
@@ -176,8 +183,7 @@ def _logarithms(batch: Any, wanted: Sequence[Quantity], geometry: str, crs: CRS 
             if each.measured is not None and crs is not None:
                 if each.measured not in measures:
                     measures[each.measured] = _measures(batch.column(geometry), each.measured, crs)
-                unit = (AREA if each.measured == "area" else LENGTH)[each.unit]
-                ratio = values - np.log10(measures[each.measured] / unit)
+                ratio = values - np.log10(measures[each.measured] / _size(each.unit, each.measured))
         out.append((each, values, ratio))
     return out
 
@@ -203,16 +209,24 @@ def _measures(wkb: Any, what: str, crs: CRS) -> npt.NDArray[np.float64]:
     return np.asarray(plane * np.radians(1.0) ** 2 * major**2 * (1 - flat) * np.cos(latitude) / bend**2)
 
 
+def _size(unit: str, measured: str) -> float:
+    """Square metres or metres in one of a unit whose numbers are measured."""
+    found = unit_of(unit)
+    size = None if found is None else found.area if measured == "area" else found.length
+    return 1.0 if size is None else size
+
+
 def _factors(quantity: Quantity) -> list[tuple[str, float]]:
     """What values may be in truth, each with the logarithm of how much larger the numbers then are."""
-    known = AREA if quantity.unit in AREA else LENGTH if quantity.unit in LENGTH else None
-    if known is None:
+    unit = unit_of(quantity.unit)
+    known = None if unit is None else AREAS if unit.area is not None else LENGTHS if unit.length is not None else None
+    if known is None or unit is None:
         return [
             (f"{factor:g} times too large" if factor > 1 else f"{1 / factor:g} times too small", float(np.log10(factor)))
             for factor in (1000.0, 0.001)
         ]
-    own = known[quantity.unit]
-    return [(name, float(np.log10(own / size))) for name, size in known.items() if abs(np.log10(own / size)) > 2 * _NEAR]
+    own = known[unit.code]
+    return [(shown(name), float(np.log10(own / size))) for name, size in known.items() if abs(np.log10(own / size)) > 2 * _NEAR]
 
 
 def _binned(logarithms: npt.NDArray[np.float64]) -> Counts:

@@ -62,6 +62,7 @@ class Ground:
     crs: what its CRS is called. degrees: whether its unit is the degree. references: strongest first. area: the CRS's area of use in its own
     units, and in degrees. exchanged: y stands before x by contract. agreed: what the contract's CRS is called and its area of use, where that
     is another CRS. agreed_here: that area in the delivered CRS, None where it has no place there.
+    stated: a person has stated an extent.
     """
 
     column: str
@@ -73,6 +74,7 @@ class Ground:
     exchanged: bool = False
     agreed: tuple[str, Box] | None = None
     agreed_here: Box | None = None
+    stated: bool = False
 
     def in_order(self, bounds: Boxes) -> Boxes:
         """Boxes of rows as delivered, brought into x, y."""
@@ -109,7 +111,8 @@ class Census:
 
     held: per reference, rows inside as given and inside exchanged. given, swapped: rows whose order the references decide. alien: rows in
     another unit. far: rows that are far from the area of use. mislabelled: rows that lie in the agreed CRS's area of use as they are written,
-    and in neither area as they are labelled. table: rows per cell, (_CELLS, _CELLS), columns first.
+    and in neither area as they are labelled. table: rows per cell, (_CELLS, _CELLS), columns first. samples: the positions
+    with the smallest and the largest x.
     """
 
     positions: int = 0
@@ -121,11 +124,14 @@ class Census:
     mislabelled: int = 0
     extent: npt.NDArray[np.float64] = field(default_factory=lambda: np.array([np.inf, np.inf, -np.inf, -np.inf]))
     table: Any = 0
+    samples: tuple[tuple[float, float], ...] = ()
 
     def add(self, other: Census) -> None:
         """Take in the counts of another batch."""
         for name in ("positions", "held", "given", "swapped", "alien", "far", "mislabelled", "table"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        seen = sorted({*self.samples, *other.samples})
+        self.samples = tuple(dict.fromkeys((*seen[:1], *seen[-1:])))
         self.extent = np.concatenate([np.minimum(self.extent[:2], other.extent[:2]), np.maximum(self.extent[2:], other.extent[2:])])
 
 
@@ -149,7 +155,14 @@ def census(ground: Ground, bounds: Boxes) -> Census:
         int(_mislabelled(ground, boxes).sum()),
         extent,
         table,
+        _samples(boxes),
     )
+
+
+def _samples(boxes: Boxes) -> tuple[tuple[float, float], ...]:
+    middle = (boxes[:, :2] + boxes[:, 2:]) / 2
+    order = np.lexsort((middle[:, 1], middle[:, 0]))[[0, -1]]
+    return tuple(dict.fromkeys((float(x), float(y)) for x, y in middle[order]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +170,10 @@ class Verdict:
     """What the positions say of the delivery as a whole.
 
     strays: whether rows are at fault by themselves; `faults` finds them. follows: rules that cannot hold where this verdict stands,
-    so that their breaches are no news.
+    so that their breaches are no news. "stated": the positions fit both ways, and a person has stated in which box they lie.
     """
 
-    decision: Literal["ok", "swapped", "units", "wrong CRS", "undecidable"]
+    decision: Literal["ok", "stated", "swapped", "units", "wrong CRS", "undecidable"]
     evidence: tuple[str, ...] = ()
     finding: Finding | None = None
     bulk: Bulk | None = None
@@ -169,7 +182,7 @@ class Verdict:
     @property
     def follows(self) -> frozenset[str]:
         """See above."""
-        if self.finding is None:
+        if self.finding is None or self.finding.severity == "warning":
             return frozenset()
         swapped = {"ordinate", "extent"}
         return frozenset(swapped if self.decision == "swapped" else {*swapped, "collapse", "validity", "antimeridian", "precision"})
@@ -186,13 +199,13 @@ def decide(ground: Ground, counts: Census) -> Verdict:
         return Verdict("undecidable", ("no row has a position",))
     if counts.alien >= _ALL * total:
         return Verdict("units", evidence, _other_unit(ground, counts, evidence))
-    decided = counts.given + counts.swapped
-    if counts.swapped >= _ALL * decided and counts.swapped > _MANY * total:
+    decided, as_a_whole = counts.given + counts.swapped, _as_a_whole(counts)
+    if (counts.swapped >= _ALL * decided and counts.swapped > _MANY * total) or (not decided and as_a_whole == "swapped"):
         return Verdict(
             "swapped",
             evidence,
             catalogue.AXIS_ORDER.finding(
-                ground.column, count=counts.swapped, order=_order(ground), crs=ground.crs, evidence="; ".join(evidence)
+                ground.column, count=counts.swapped or total, order=_order(ground), crs=ground.crs, evidence="; ".join(evidence)
             ),
         )
     if counts.far >= _ALL * total and counts.far > counts.alien and not counts.given:
@@ -219,7 +232,35 @@ def decide(ground: Ground, counts: Census) -> Verdict:
         )
     bulk = _bulk(counts)
     strays = counts.swapped > 0 or counts.alien > 0 or (bulk is not None and _astray(bulk, counts))
-    return Verdict("ok" if counts.given else "undecidable", evidence, None, bulk, strays)
+    if counts.given or as_a_whole == "ok":
+        return Verdict("ok", evidence, None, bulk, strays)
+    if ground.stated:
+        return Verdict("stated", (*evidence, "the order is stated by the contract's extent, not measured"), None, bulk, strays)
+    return Verdict("undecidable", evidence, _undecided(ground, counts, evidence), bulk, strays)
+
+
+def _as_a_whole(counts: Census) -> Literal["ok", "swapped"] | None:
+    """What the strongest box that holds all rows one way and none the other says, where no row by itself is far enough to say it."""
+    for here, there in np.asarray(counts.held).reshape(-1, 2).tolist():
+        if min(here, there) == 0 and max(here, there) >= _ALL * counts.positions:
+            return "ok" if here else "swapped"
+    return None
+
+
+def _undecided(ground: Ground, counts: Census, evidence: tuple[str, ...]) -> Finding:
+    ways = " or ".join(
+        ", ".join(f"({one:.7g} {other:.7g})" for one, other in (each if order else each[::-1] for each in counts.samples))
+        for order in (True, False)
+    )
+    return catalogue.AXIS_ORDER.finding(
+        ground.column,
+        count=counts.positions,
+        severity="warning",
+        case="undecidable",
+        crs=ground.crs,
+        evidence="; ".join(evidence),
+        ways=ways,
+    )
 
 
 def faults(ground: Ground, bounds: Boxes, bulk: Bulk | None) -> list[RowFaults]:

@@ -32,6 +32,8 @@ def measured(run: Run, known: Known, *, rejected: int = 0, again: int = 0, exten
     keyed, lost = terms.reading.key_name, len(received.removed) - again
     found = [guards.null_geometry_fraction(terms.geometry, received.nowhere, received.rows, rule.max_null_geometry_fraction)]
     if run.head is None:
+        undecided = {name: each for name, each in received.verdicts.items() if each.decision == "undecidable" and each.finding is not None}
+        found += [guards.axis_order(name, each.evidence, each.finding) for name, each in undecided.items()]
         return [each for each in found if each is not None]
     found.append(guards.withdrawn(received.set_digest, run.head.manifest.withdrawn, keyed))
     gone, survival = lost + rejected, rule.min_key_survival

@@ -70,9 +70,10 @@ def whole_rules(
         there = last_extent
         if there is not None and operation.swap and not projection.same_crs:  # noted as it was delivered, y first
             there = there[1], there[0], there[3], there[2]
-        grounds[geometry] = _ground(geometry, operation, contract.extent, contract.crs_epsg, last, there)
+        stated = None if "extent" in contract.confirm else contract.extent  # a guess is no evidence
+        grounds[geometry] = ground_of(geometry, operation, stated, contract.crs_epsg, last, there)
     for name, other in projection.others:
-        grounds[name] = _ground(name, other, None, contract.crs_epsg, None, None)
+        grounds[name] = ground_of(name, other, None, contract.crs_epsg, None, None)
     known = tuple(each for each in quantities(contract) if each.field.name in present)
     measured = operation is not None and any(each.measured for each in known)
     columns = ((geometry, operation), *projection.others)
@@ -88,8 +89,17 @@ def whole_rules(
     )
 
 
-def _ground(column: str, operation: Operation, extent: Box | None, epsg: int, last: Manifest | None, there: Box | None) -> Ground:
-    """Where the positions of one delivered geometry column are expected."""
+def ground_of(column: str, operation: Operation, extent: Box | None, epsg: int, last: Manifest | None, there: Box | None) -> Ground:
+    """Where the positions of one delivered geometry column are expected.
+
+    Args:
+        column: its name.
+        operation: its way into the contract's CRS.
+        extent: in the contract's CRS, as a person has stated it.
+        epsg: the contract's CRS.
+        last: the last version.
+        there: its extent in the CRS of the delivery.
+    """
     degrees = is_degrees(system(operation.source))
     agreed = f"EPSG:{epsg}"
     references = []
@@ -103,9 +113,12 @@ def _ground(column: str, operation: Operation, extent: Box | None, epsg: int, la
         area = DEGREES[0], area[1], DEGREES[2], area[3]
     if area is not None and area != DEGREES:
         references.append(Reference(f"the area of use of {operation.source}", area, 0.1))
+    theirs = area_of_use(agreed) if operation.source != agreed else None
+    theirs_here = box_in(theirs, agreed, operation.source) if theirs is not None else None
+    if theirs_here is not None:
+        references.append(Reference(f"the area of use of {agreed}", theirs_here, 0.1))
     if degrees:
         references.append(Reference("the range of degrees", DEGREES))
-    theirs = area_of_use(agreed) if operation.source != agreed else None
     return Ground(
         column,
         operation.source,
@@ -115,5 +128,6 @@ def _ground(column: str, operation: Operation, extent: Box | None, epsg: int, la
         None if degrees else in_degrees,
         operation.swap,
         (agreed, theirs) if theirs is not None else None,
-        box_in(theirs, agreed, operation.source) if theirs is not None else None,
+        theirs_here,
+        stated=extent is not None,
     )

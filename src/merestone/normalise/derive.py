@@ -20,9 +20,7 @@ from merestone.geometry import kernel
 from merestone.normalise.values import arrow_type
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.systems import horizontal, of_code
-
-LENGTH = {"mm": 0.001, "cm": 0.01, "m": 1.0, "km": 1000.0, "ft": 0.3048, "mi": 1609.344}
-AREA = {"m2": 1.0, "m²": 1.0, "a": 100.0, "ha": 10_000.0, "km2": 1e6, "km²": 1e6, "ft2": 0.3048**2, "ac": 4046.8564224}
+from merestone.reference.units import AREAS, LENGTHS, unit_of
 
 
 def with_derived(batch: Any, contract: Contract, geometry: str) -> Any:
@@ -61,14 +59,15 @@ def _measured(shapes: npt.NDArray[np.object_], crs: CRS, field: Field) -> npt.ND
     name = field.unit or (derived.unit if derived is not None else None)
     if name is None:
         return np.asarray(metric)
-    known = AREA if is_area else LENGTH
-    if name not in known:
+    unit_of_value = unit_of(name)
+    size = None if unit_of_value is None else unit_of_value.area if is_area else unit_of_value.length
+    if size is None:
         raise UsageError(
-            f"{field.name}: {name!r} is no unit of {'area' if is_area else 'length'}",
+            f"{field.name}: {name!r} is not a unit of {'area' if is_area else 'length'}",
             field=field.name,
-            hint=f"use one of {', '.join(known)}",
+            hint=f"use one of {', '.join(AREAS if is_area else LENGTHS)}",
         )
-    return np.asarray(metric * unit ** (2 if is_area else 1) / known[name])
+    return np.asarray(metric * unit ** (2 if is_area else 1) / size)
 
 
 def _geodesic(shapes: npt.NDArray[np.object_], crs: CRS, *, is_area: bool) -> npt.NDArray[np.float64]:

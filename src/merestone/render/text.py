@@ -76,15 +76,6 @@ def check(result: CheckResult) -> str:
     lines += _findings(result.findings)
     if result.status == "pass" and not result.rows:
         lines.append(row("empty", "it has no rows; `publish` stops it where anything is published"))
-    lines += [
-        row(
-            "axes",
-            f"{visible(name)}: undecidable whether x and y are swapped ({'; '.join(said['evidence'])}); "
-            "an `extent` in the contract would decide",
-        )
-        for name, said in result.axes.items()
-        if said["decision"] == "undecidable"
-    ]
     lines += [row("unchecked", text) for text in result.errors]
     return "\n".join(lines)
 

@@ -543,6 +543,13 @@ AXIS_ORDER = Rule(
         "x and y are swapped: {evidence}",
         "Exchange x and y at the source, or agree on the order in `axis_order` (what is stored is x, y in either case).",
     ),
+    cases={
+        "undecidable": Words(
+            "positions that show which ordinate is x in {crs}",
+            "undecidable whether x and y are swapped: {evidence}. Positions are {ways}, read as x y",
+            "State in the contract the `extent` in which positions lie, as xmin, ymin, xmax, ymax.",
+        )
+    },
 )
 UNITS = Rule(
     surface="crs",
@@ -1207,6 +1214,19 @@ NO_GEOMETRY = Rule(
     scope="delivery",
     refuses="delivery",
     words=Words("at most {limit} of the rows without geometry", "{much} of the rows are without geometry{why}", _MEANT),
+)
+ORDER_UNSEEN = Rule(
+    surface="guard",
+    code="axis_order",
+    title="The axis order of a first version is measured, or stated by an `extent`.",
+    check="change.guards.axis_order",
+    scope="delivery",
+    refuses="delivery",
+    words=Words(
+        "a first version whose axis order is measured, or stated by an `extent` in the contract",
+        "undecidable whether x and y are swapped: {evidence}",
+        "State the `extent` in the contract. If the order is right as delivered, confirm it with the token.",
+    ),
 )
 EXTENT_SHIFT = Rule(
     surface="guard",
