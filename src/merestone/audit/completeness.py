@@ -164,7 +164,7 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
     return _Told(_joined(accepted), _joined(rejected), {kind: _joined(each) for kind, each in published.items()})
 
 
-def _of_last_attempt(table: Any) -> Any:
+def _of_last_attempt(table: pa.Table) -> pa.Table:
     """The rows of the attempt that came last for each feature: what an attempt before it said was said of another try."""
     attempt = np.asarray(table.column("sequence").combine_chunks()) >> ATTEMPT_BITS
     if not len(attempt) or attempt.min() == attempt.max():
@@ -175,7 +175,7 @@ def _of_last_attempt(table: Any) -> Any:
     return table.filter(pa.array(attempt == last[features]))
 
 
-def _compare(log: Any, told: _Told, run: str, found: Found) -> None:
+def _compare(log: pa.Table, told: _Told, run: str, found: Found) -> None:
     """Each line of a version's change log has its event."""
     kinds, ids = log.column("class"), keys.ids_of(log.column("key").combine_chunks())
     wanted = (
@@ -189,7 +189,7 @@ def _compare(log: Any, told: _Told, run: str, found: Found) -> None:
         _add(found, run, rule, message, mine if events is None else mine.filter(pc.invert(pc.is_in(mine, events))))
 
 
-def _compare_live(live: Any, told: _Told, run: str, found: Found) -> None:
+def _compare_live(live: pa.Array, told: _Told, run: str, found: Found) -> None:
     """What the run accepted is published; what it rejected is not, unless it is held."""
     ids = keys.ids_of(live)
     _add(
@@ -206,13 +206,13 @@ def _compare_live(live: Any, told: _Told, run: str, found: Found) -> None:
     _add(found, run, "rejected_published", "rejected features stand in the version and are not held", rejected)
 
 
-def _add(found: Found, run: str, rule: str, message: str, ids: Any) -> None:
+def _add(found: Found, run: str, rule: str, message: str, ids: pa.Array) -> None:
     if len(ids):
         distinct = pc.unique(ids)
         found.gaps.append((run, Gap(rule, message, len(distinct), tuple(distinct.slice(0, SAMPLES).to_pylist()))))
 
 
-def _joined(arrays: list[Any]) -> Any:
+def _joined(arrays: list[Any]) -> pa.Array:
     return pa.concat_arrays(arrays) if arrays else pa.array([], pa.string())
 
 

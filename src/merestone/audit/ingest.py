@@ -109,7 +109,7 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
 
 def _keep(
     writers: dict[str, RunWriter],
-    events: Any,
+    events: pa.Table,
     known: set[str],
     sealed: dict[str, list[RunManifest]],
     folder: str,

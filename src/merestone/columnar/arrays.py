@@ -17,7 +17,7 @@ from merestone.errors import CorruptError
 Ints = npt.NDArray[np.int64]
 
 
-def plain(array: Any) -> Any:
+def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array without chunks, dictionary, run-end encoding, views or extension type."""
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()

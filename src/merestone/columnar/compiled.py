@@ -55,7 +55,7 @@ def given_column(column: Column) -> Given:
     return (signed, tag, column.name, validity, None, data, None, array.offset, kind.bit_width // 8)
 
 
-def _wide_offsets(array: Any) -> tuple[Any, Any]:
+def _wide_offsets(array: pa.Array) -> tuple[Any, Any]:
     """Offsets of a binary array as int64 from its first row on, and its data."""
     _, offsets, data = array.buffers()
     wide = pa.types.is_large_binary(array.type)
@@ -86,7 +86,7 @@ def elements(column: Column) -> Any:
     return owned(offsets, _hashing.elements(given_column(column), n, offsets))
 
 
-def blake2b16(values: Any) -> Any:
+def blake2b16(values: pa.Array) -> pa.Array:
     """See `hashing.blake2b16`."""
     out = hashed((values,), len(values), 16)
     mask = None if values.null_count == 0 else pa.compute.is_valid(values).buffers()[1]

@@ -68,7 +68,7 @@ def _written(piece: Piece) -> Any:
     return pc.binary_join_element_wise(piece.name + b":", length, b":", text, b",", _NOTHING)
 
 
-def _dense(array: Any) -> Any:
+def _dense(array: pa.Array) -> Any:
     return pc.cast(array, array.dictionary.type)
 
 
@@ -186,5 +186,5 @@ def _list_values(column: Column) -> Any:
     return _masked(joined, np.asarray(column.array.is_valid()) if column.array.null_count else None)
 
 
-def _masked(values: Any, valid: npt.NDArray[np.bool_] | None) -> Any:
+def _masked(values: Any, valid: npt.NDArray[np.bool_] | None) -> pa.Array:
     return values if valid is None else pc.if_else(pa.array(valid), values, pa.scalar(None, values.type))

@@ -81,7 +81,7 @@ def _pieces(pieces: Sequence[Piece]) -> list[Piece]:
     return found
 
 
-def _whole(array: Any) -> Any:
+def _whole(array: pa.Array) -> pa.Array:
     """A dictionary column with int32 codes, no null among its values and their offsets from the first value on; others as they are."""
     if not pa.types.is_dictionary(proved(array).type):
         return array

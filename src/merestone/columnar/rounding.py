@@ -168,7 +168,7 @@ class NumberGrid:
         return close
 
 
-def number_column(array: Any, grid: NumberGrid) -> tuple[Any, Ints]:
+def number_column(array: pa.Array, grid: NumberGrid) -> tuple[Any, Ints]:
     """A column of floats as it is stored, and the rows whose numbers keep their own bits: infinite, or out of range."""
     values = plain(array)
     mask = np.asarray(values.is_null()) if values.null_count else None

@@ -143,7 +143,7 @@ class _CopyRows:
         return plan_cast(contract, self.source.delivery, {}, self.step.key, None, "refuse")
 
 
-def _add(total: Sum, batch: Any, layout: Layout, contract: Contract, step: VersionStep) -> None:
+def _add(total: Sum, batch: pa.RecordBatch, layout: Layout, contract: Contract, step: VersionStep) -> None:
     canonical, _ = keys.key_bytes(batch, step.key)
     total.add(halves(hashing.blake2b16(canonical)), halves(digest_batch(batch, layout, contract.geometry_name)))
 
@@ -194,7 +194,7 @@ def _exact(source: Source, contract: Contract) -> Source:
     return Adapted(source, made) if made else source
 
 
-def _bytes(array: Any) -> Any:
+def _bytes(array: pa.Array) -> Any:
     return pa.array([None if each is None else base64.b64decode(each) for each in array.to_pylist()], pa.binary())
 
 
@@ -283,7 +283,7 @@ def _delivered(step: VersionStep, rows: _CopyRows | None, total: Sum) -> Iterato
         yield _turned(batch, step) if contract.axis_order == "lat_lon" else batch
 
 
-def _turned(batch: Any, step: VersionStep) -> Any:
+def _turned(batch: pa.RecordBatch, step: VersionStep) -> Any:
     at = batch.schema.get_field_index(step.columns.geometry)
     return batch.set_column(at, batch.schema.field(at), swapped(batch.column(at)))
 

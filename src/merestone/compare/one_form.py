@@ -27,7 +27,7 @@ def as_text(kind: Any) -> Callable[[Any], Any]:
     return lambda array: array.cast(pa.string())
 
 
-def times_as_text(array: Any) -> Any:
+def times_as_text(array: pa.Array) -> Any:
     """Dates and times as text: a date, or date and time in UTC, or a time, without zeros at the end; text that is none of these stays.
 
     Args:
@@ -42,7 +42,7 @@ def times_as_text(array: Any) -> Any:
     return pc.coalesce(out, array)
 
 
-def _written(array: Any) -> Any:
+def _written(array: pa.Array) -> Any:
     if pa.types.is_timestamp(array.type):
         text = pc.strftime(array.cast(pa.timestamp("us", array.type.tz)), format="%Y-%m-%dT%H:%M:%S")
     elif pa.types.is_date(array.type):
@@ -53,7 +53,7 @@ def _written(array: Any) -> Any:
     return pc.replace_substring_regex(pc.replace_substring_regex(text, r"\.$", ""), r"T00:00:00$", "")
 
 
-def _as_json(array: Any) -> Any:
+def _as_json(array: pa.Array) -> Any:
     return pa.array(
         [None if value is None else json.dumps(value, default=_hex, sort_keys=True, ensure_ascii=False) for value in array.to_pylist()],
         pa.string(),

@@ -68,7 +68,7 @@ def columns_of(manifest: Manifest, written: Iterable[Any]) -> Columns:
     return Columns(schema.with_metadata({"geo": json.dumps(described)}), geometry, epsg)
 
 
-def stored_type(text: str) -> Any:
+def stored_type(text: str) -> pa.DataType:
     """The Arrow type in which a contract type such as "decimal(10,2)" is stored. Raises ValueError where the text is no type."""
     return arrow_type(parse_type(text))
 

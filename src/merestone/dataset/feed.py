@@ -153,27 +153,27 @@ def _rule(manifest: Manifest) -> tuple[list[str], list[str]]:
     return list(manifest.key["columns"]), list(manifest.key.get("types", ()))
 
 
-def _key_schema(schema: Any, manifest: Manifest) -> Any:
+def _key_schema(schema: pa.Schema, manifest: Manifest) -> Any:
     return pa.schema([schema.field(name) for name in manifest.key["columns"]])
 
 
-def _decoded(feed: Any, schema: Any) -> Any:
+def _decoded(feed: Any, schema: pa.Schema) -> Any:
     if feed.num_rows == 0:
         return schema.empty_table()
     return pa.Table.from_arrays(keying.decode_keys(feed.column("key"), schema.types), schema=schema)
 
 
-def had(table: Any) -> Any:
+def had(table: pa.Table) -> Any:
     """Which rows of a feed existed before: a boolean array."""
     return pc.not_equal(table.column("class"), "added")
 
 
-def has(table: Any) -> Any:
+def has(table: pa.Table) -> Any:
     """Which rows of a feed exist after: a boolean array."""
     return pc.not_equal(table.column("class"), "removed")
 
 
-def read_log(store: Store, ref: ObjectRef) -> Any:
+def read_log(store: Store, ref: ObjectRef) -> pa.Table:
     """The rows of a change log that a reader can see, as a pyarrow.Table of CHANGES_SCHEMA without `source_digest`.
 
     Raises:
@@ -192,7 +192,7 @@ def read_log(store: Store, ref: ObjectRef) -> Any:
     return pa.concat_tables(tables) if tables else FEED_SCHEMA.empty_table()
 
 
-def fold(logs: Sequence[Any]) -> Any:
+def fold(logs: Sequence[Any]) -> pa.Table:
     """Several steps as one.
 
     Args:
@@ -325,7 +325,7 @@ def _fold(table: Any, step: npt.NDArray[np.int64]) -> Any:
     return out.filter(pa.array(kind >= 0))
 
 
-def _codes(table: Any) -> npt.NDArray[np.int64]:
+def _codes(table: pa.Table) -> npt.NDArray[np.int64]:
     codes: npt.NDArray[np.int64] = np.asarray(pc.index_in(table.column("class"), value_set=pa.array(CLASSES))).astype(np.int64)
     return codes
 
@@ -340,12 +340,14 @@ def _rekeyed(kind: npt.NDArray[np.int64], digest: Any, old_digest: Any) -> Any:
     )
 
 
-def _unique(digests: Any) -> Any:
+def _unique(digests: pa.ChunkedArray) -> pa.Array:
     counted = pc.value_counts(pc.drop_null(digests))
     return counted.field("values").filter(pc.equal(counted.field("counts"), 1))
 
 
-def _union(table: Any, order: npt.NDArray[np.int64], starts: Iterable[int], ends: Iterable[int], told: npt.NDArray[np.bool_]) -> Any:
+def _union(
+    table: pa.Table, order: npt.NDArray[np.int64], starts: Iterable[int], ends: Iterable[int], told: npt.NDArray[np.bool_]
+) -> pa.Array:
     """The names that changed in any step of a key, sorted; null where not told."""
     lists = table.column("fields").combine_chunks().take(pa.array(order))
     group = np.repeat(np.arange(len(told)), np.fromiter(ends, np.int64) - np.fromiter(starts, np.int64))

@@ -148,7 +148,7 @@ def parse_where(text: str) -> tuple[Condition, ...]:
         at += 1
 
 
-def check(wanted: Filter, schema: Any, uncompared: Collection[str] = ()) -> None:
+def check(wanted: Filter, schema: pa.Schema, uncompared: Collection[str] = ()) -> None:
     """Refuse a filter that a version cannot answer, before rows are read.
 
     Args:

@@ -154,13 +154,13 @@ def _indexed(store: Store, index: IndexRef) -> Iterator[tuple[ObjectRef, Iterato
         yield ref, (_versioned(batch, version) for batch in _read(store, ref, logged))
 
 
-def _versioned(batch: Any, version: int) -> Any:
+def _versioned(batch: pa.RecordBatch, version: int) -> Any:
     """The rows of a change log as those of the index: what the version's log says, the version made."""
     made = pa.array(np.full(batch.num_rows, version, np.int64))
     return pa.RecordBatch.from_arrays([*batch.columns, made], names=INDEX_SCHEMA.names)
 
 
-def look_up(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> Any:
+def look_up(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> pa.Table:
     """The rows of the index at some positions, in the order asked for: pyarrow.Table with the columns of INDEX_SCHEMA."""
     order = np.argsort(positions, kind="stable")
     wanted = positions[order].astype(np.int64)
@@ -220,7 +220,7 @@ def live_keys(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -
             at, base = end, base + batch.num_rows
 
 
-def load_table(store: Store, index: IndexRef) -> Any:
+def load_table(store: Store, index: IndexRef) -> pa.Table:
     """The whole index, ordered by key bytes: pyarrow.Table of INDEX_SCHEMA. For checkpoints, roll-back and verification."""
     known = load(store, index, Partitions(None))
     table = look_up(store, index, np.sort(known.position)).combine_chunks()

@@ -9,7 +9,6 @@ again for candidates only, by position: the row's place in the files of the inde
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +49,7 @@ INDEX_SCHEMA = pa.schema(
 )
 
 
-def halves(digests: Any) -> Halves:
+def halves(digests: pa.Array | pa.ChunkedArray) -> Halves:
     """A fixed_size_binary(16) array as uint64 (n, 2), big-endian halves; null gives zeros."""
     if isinstance(digests, pa.ChunkedArray):
         digests = digests.combine_chunks()
@@ -63,7 +62,7 @@ def halves(digests: Any) -> Halves:
     return out
 
 
-def unhalves(values: Halves) -> Any:
+def unhalves(values: Halves) -> pa.Array:
     """uint64 (n, 2) as fixed_size_binary(16)."""
     raw = np.ascontiguousarray(values.astype(">u8")).tobytes()
     return pa.FixedSizeBinaryArray.from_buffers(_DIGEST, len(values), [None, pa.py_buffer(raw)])

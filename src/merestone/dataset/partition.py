@@ -129,7 +129,7 @@ def tree_to_table(tree: Tree) -> Any:
     return pa.Table.from_arrays([pa.array(each, kind.type) for each, kind in zip(columns, TREE_SCHEMA, strict=True)], schema=TREE_SCHEMA)
 
 
-def tree_from_table(table: Any) -> Tree:
+def tree_from_table(table: pa.Table) -> Tree:
     """Read the splits of a tree back."""
     splits = {path: (axis, at) for path, axis, at in zip(*(each.to_pylist() for each in table.columns), strict=True)}
 

@@ -15,7 +15,7 @@ from merestone.dataset.proved import opened, proving
 from merestone.storage.port import Store
 
 
-def read_rows(store: Store, files: Iterable[DataFile], schema: Any) -> Any:
+def read_rows(store: Store, files: Iterable[DataFile], schema: pa.Schema) -> pa.Table:
     """All rows of some data files as one pyarrow.Table of `schema`, proved to the last byte; a column that a file is older than comes as typed nulls.
 
     Raises:
@@ -29,7 +29,7 @@ def read_rows(store: Store, files: Iterable[DataFile], schema: Any) -> Any:
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
-def shaped(ref: DataFile, table: Any, schema: Any) -> Any:
+def shaped(ref: DataFile, table: pa.Table, schema: pa.Schema) -> Any:
     """The columns of `schema`; one that the file is older than comes as typed nulls. Raises CorruptError where a type does not fit."""
     there = set(table.schema.names)
     with proving(ref):

@@ -222,7 +222,7 @@ class Version:
         metadata = schema.metadata if self.columns.geometry in columns else None
         return pa.schema([schema.field(name) for name in columns], metadata=metadata)
 
-    def _read(self, file: DataFile, schema: Any, bbox: Box | None) -> Iterator[Any]:
+    def _read(self, file: DataFile, schema: pa.Schema, bbox: Box | None) -> Iterator[Any]:
         with opened(self.store, file) as parquet:
             there = set(parquet.schema.names)
             wanted = [name for name in schema.names if name in there]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -172,12 +171,12 @@ class TwinKeys:
         self._found: list[npt.NDArray[np.uint64]] = []
         self._ordered: npt.NDArray[np.uint64] | None = None
 
-    def add(self, texts: Any) -> None:
+    def add(self, texts: pa.Array) -> None:
         """Take in the key texts of a batch: pyarrow string array; positions count on over the batches."""
         self._hashes.append(text_hash(_folded(texts)))
         self._ordered = None
 
-    def among(self, texts: Any) -> npt.NDArray[np.int64]:
+    def among(self, texts: pa.Array) -> npt.NDArray[np.int64]:
         """Places of texts that may be the twin of one that was taken in; its twins are suspects from now on."""
         hashes = text_hash(_folded(texts))
         found = _places_in(self._in_order(), hashes)
@@ -242,7 +241,7 @@ def twin_keys(field: str, texts: Sequence[str], rows: Sequence[int | None]) -> F
     return catalogue.KEY_TWIN.finding(field, count=sum(map(len, twins)), features=tuple(samples), keys=listed(words[:NAMED], len(words)))
 
 
-def _folded(texts: Any) -> Any:
+def _folded(texts: pa.Array) -> pa.Array:
     """Lower case, blanks trimmed and runs of them made one, and letters that are drawn alike made alike (Unicode NFKC: full width, ligatures)."""
     if not pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
         texts = pc.utf8_normalize(texts, form="NFKC")
@@ -252,7 +251,7 @@ def _folded(texts: Any) -> Any:
     return texts
 
 
-def text_hash(texts: Any) -> npt.NDArray[np.uint64]:
+def text_hash(texts: pa.Array) -> npt.NDArray[np.uint64]:
     """(n,) a 64-bit hash of each text: byte values times a weight of their place, modulo 2^64 (a multilinear hash).
 
     Equal texts have equal hashes; unequal ones are compared again by whoever asks (`twin_keys`), so a collision costs time, not truth.

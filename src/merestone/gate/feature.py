@@ -49,12 +49,12 @@ _PLAIN_PATTERN = re.compile(r"(?:[^\\()]|\\[^\w\s]|\((?!\?)|\))*")
 
 
 def check_rows(
-    batch: Any,
+    batch: pa.RecordBatch,
     contract: Contract,
     *,
     delivered: Scan,
     stored: Scan,
-    canonical: Any,
+    canonical: pa.Array,
     limits: tuple[float, float, float, float] | None = None,
     skip: npt.NDArray[np.bool_] | None = None,
     miscast: Sequence[RowFaults] = (),
@@ -119,7 +119,7 @@ def steps(faults: Iterable[RowFaults], length: int, *, crs: str) -> Steps:
 # --- attributes ------------------------------------------------------------------------------------------------------------------------
 
 
-def nulls(batch: Any, contract: Contract, miscast: Sequence[RowFaults] = (), absent: Collection[str] = ()) -> list[RowFaults]:
+def nulls(batch: pa.RecordBatch, contract: Contract, miscast: Sequence[RowFaults] = (), absent: Collection[str] = ()) -> list[RowFaults]:
     """`schema_fields[].nullable: false`. A field that is recomputed from the geometry is not looked at."""
     found = []
     for field in _fields(batch, contract):
@@ -133,7 +133,7 @@ def nulls(batch: Any, contract: Contract, miscast: Sequence[RowFaults] = (), abs
     return found
 
 
-def substitutes(batch: Any, contract: Contract) -> list[RowFaults]:
+def substitutes(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
     """`semantics.<field>.null_means`: null is how a missing value is said, so that no other value stands for it (unless the code list has it)."""
     found = []
     for field in _fields(batch, contract):
@@ -156,7 +156,7 @@ def substitutes(batch: Any, contract: Contract) -> list[RowFaults]:
     return found
 
 
-def code_lists(batch: Any, contract: Contract) -> list[RowFaults]:
+def code_lists(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
     """`semantics.<field>.enum`. Null is the business of `nullable`; of a list, every item must be in the code list.
 
     Raises:
@@ -182,7 +182,7 @@ def code_lists(batch: Any, contract: Contract) -> list[RowFaults]:
     return found
 
 
-def patterns(batch: Any, contract: Contract) -> list[RowFaults]:
+def patterns(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
     """`schema_fields[].pattern`: the whole text must match."""
     found = []
     for field in _fields(batch, contract):
@@ -196,7 +196,7 @@ def patterns(batch: Any, contract: Contract) -> list[RowFaults]:
     return found
 
 
-def _matches(column: Any, field: Field) -> Any:
+def _matches(column: pa.Array, field: Field) -> pa.Array:
     """Boolean array: full match. Arrow's RE2 where it means the same as Python, otherwise Python on distinct values."""
     pattern = field.pattern or ""
     if _PLAIN_PATTERN.fullmatch(pattern):
@@ -330,7 +330,7 @@ def outside(contract: Contract, stored: Scan, usable: npt.NDArray[np.bool_]) -> 
 
 
 def wide(
-    contract: Contract, stored: Scan, canonical: Any, limits: tuple[float, float, float, float] | None, usable: npt.NDArray[np.bool_]
+    contract: Contract, stored: Scan, canonical: pa.Array, limits: tuple[float, float, float, float] | None, usable: npt.NDArray[np.bool_]
 ) -> list[RowFaults]:
     """A part that is wider than half the globe usually crosses the antimeridian uncut (RFC 7946 section 3.1.9).
 
@@ -352,7 +352,7 @@ def wide(
     return [catalogue.ANTIMERIDIAN.faults(contract.geometry_name, rows, severity="warning" if promised is None else "error", half=half)]
 
 
-def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: Any, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
+def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: pa.Array, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
     """Simple Features validity (OGC 06-103r4) of lines and areas, with reason and position; points cannot be invalid.
 
     Faces of a solid stand upright and above each other, so that their validity in the plane says nothing: `3d_solid` judges the shell.
@@ -394,12 +394,12 @@ def _reason(text: str | None) -> str:
 # --- shared by the rules above ---------------------------------------------------------------------------------------------------------
 
 
-def _fields(batch: Any, contract: Contract) -> list[Field]:
+def _fields(batch: pa.RecordBatch, contract: Contract) -> list[Field]:
     present = set(batch.schema.names)
     return [field for field in contract.schema_fields if field.name in present]
 
 
-def _where(mask: Any) -> npt.NDArray[np.int64]:
+def _where(mask: pa.Array) -> npt.NDArray[np.int64]:
     return np.flatnonzero(pc.fill_null(mask, fill_value=False).to_numpy(zero_copy_only=False)).astype(np.int64)
 
 

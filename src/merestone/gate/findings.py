@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +61,12 @@ class FindingTally:
         return bool(self._families)
 
     def add(
-        self, faults: Iterable[RowFaults], *, rows: npt.NDArray[np.int64], ids: Any = None, bounds: npt.NDArray[np.float64] | None = None
+        self,
+        faults: Iterable[RowFaults],
+        *,
+        rows: npt.NDArray[np.int64],
+        ids: pa.Array | None = None,
+        bounds: npt.NDArray[np.float64] | None = None,
     ) -> None:
         """Take in the faults of one batch.
 
@@ -117,7 +121,7 @@ def rejected(faults: Iterable[RowFaults], length: int) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def reasons(faults: Iterable[RowFaults], length: int, *, severity: Severity | None = None) -> Any:
+def reasons(faults: Iterable[RowFaults], length: int, *, severity: Severity | None = None) -> pa.Array:
     """Why each position of a batch is faulty, as a pyarrow string array (length); null where it is not.
 
     A text reads "land_use enum: mixed_use, expected one of residential, commercial"; several faults of one row are joined by "; ".
@@ -142,8 +146,8 @@ def reasons(faults: Iterable[RowFaults], length: int, *, severity: Severity | No
 
 
 def findings_table(
-    faults: Sequence[RowFaults], *, rows: npt.NDArray[np.int64], ids: Any, keys: Any, held: npt.NDArray[np.bool_] | None = None
-) -> Any:
+    faults: Sequence[RowFaults], *, rows: npt.NDArray[np.int64], ids: pa.Array, keys: pa.Array, held: npt.NDArray[np.bool_] | None = None
+) -> pa.Table:
     """The lines of `_findings/` for one batch: pyarrow.Table of `FINDINGS_SCHEMA`, by rule and then by row.
 
     Args:
@@ -177,7 +181,7 @@ def findings_table(
     return pa.concat_tables(parts) if parts else FINDINGS_SCHEMA.empty_table()
 
 
-def faults_of(lines: Any) -> list[RowFaults]:
+def faults_of(lines: pa.Table) -> list[RowFaults]:
     """The lines of `_findings/` as faults again, positions being those of the lines (pyarrow.Table of `FINDINGS_SCHEMA`)."""
     names = ("surface", "field", "rule", "severity", "expected")
     families: dict[tuple[str, ...], list[int]] = {}
@@ -204,7 +208,9 @@ def name_rows(samples: Sequence[Sample], count: int) -> str:
     return f"{noun} {listed(words, count)}{tail}"
 
 
-def _samples(faults: RowFaults, room: int, rows: npt.NDArray[np.int64], ids: Any, bounds: npt.NDArray[np.float64] | None) -> list[Sample]:
+def _samples(
+    faults: RowFaults, room: int, rows: npt.NDArray[np.int64], ids: pa.Array | None, bounds: npt.NDArray[np.float64] | None
+) -> list[Sample]:
     at = faults.rows[:room]
     names = [None] * len(at) if ids is None else ids.take(pa.array(at, pa.int64())).to_pylist()
     seen = faults.observed.slice(0, len(at)).to_pylist()

@@ -89,7 +89,7 @@ def quantities(contract: Contract) -> tuple[Quantity, ...]:
     return tuple(found)
 
 
-def sizes(batch: Any, wanted: Sequence[Quantity], geometry: str, crs: CRS | None) -> Sizes:
+def sizes(batch: pa.RecordBatch, wanted: Sequence[Quantity], geometry: str, crs: CRS | None) -> Sizes:
     """Count one batch.
 
     Args:
@@ -150,7 +150,7 @@ def may_stray(wanted: Sequence[Quantity], counts: Sizes) -> bool:
     )
 
 
-def faults(batch: Any, wanted: Sequence[Quantity], watched: set[str], geometry: str, crs: CRS | None) -> list[RowFaults]:
+def faults(batch: pa.RecordBatch, wanted: Sequence[Quantity], watched: set[str], geometry: str, crs: CRS | None) -> list[RowFaults]:
     """Rows of a batch whose value is in another unit, in fields whose other rows agree with the geometry."""
     out = []
     for each, values, ratio in _logarithms(batch, [each for each in wanted if each.field.name in watched], geometry, crs):
@@ -172,7 +172,7 @@ def faults(batch: Any, wanted: Sequence[Quantity], watched: set[str], geometry: 
     return out
 
 
-def _logarithms(batch: Any, wanted: Sequence[Quantity], geometry: str, crs: CRS | None) -> list[tuple[Quantity, Any, Any]]:
+def _logarithms(batch: pa.RecordBatch, wanted: Sequence[Quantity], geometry: str, crs: CRS | None) -> list[tuple[Quantity, Any, Any]]:
     """Per field the logarithm of each row's value, and of value over measure (None where nothing is measured); NaN where there is none."""
     out: list[tuple[Quantity, Any, Any]] = []
     measures: dict[str, npt.NDArray[np.float64]] = {}

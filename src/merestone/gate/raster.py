@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from merestone.contract.contract import Contract
 from merestone.normalise.agreed_crs import check_crs
 from merestone.results.finding import Finding, Sample
@@ -39,7 +41,7 @@ def judge(contract: Contract, raster: Raster, delivery: Delivery) -> list[Findin
     ]
 
 
-def as_delivery(raster: Raster, schema: Any, *, asserted: str | None = None) -> Delivery:
+def as_delivery(raster: Raster, schema: pa.Schema, *, asserted: str | None = None) -> Delivery:
     """A raster as a delivery without rows, so that its CRS is judged by the rules for all deliveries; `schema` has no fields."""
     crs = raster.crs or asserted
     return Delivery(

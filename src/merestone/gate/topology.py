@@ -252,7 +252,7 @@ def _unjudged(rows: Ints, centre: Floats, rules: Rules) -> Breach:
 # --- planar ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _planar(wkb: Any, rules: Rules, absent: Floats | None) -> list[Breach]:
+def _planar(wkb: pa.Array | pa.ChunkedArray, rules: Rules, absent: Floats | None) -> list[Breach]:
     found = check_planar(wkb, rules.precision, gap_width=rules.gap_width, tolerance=rules.tolerance)
     overlaps, gaps, mismatches = (_placed(each, rules) for each in (found.overlaps, found.gaps, found.mismatches))
     if absent is not None and len(absent) and len(gaps):
@@ -322,7 +322,7 @@ def _plain(value: float) -> str:
 # --- network and solids ----------------------------------------------------------------------------------------------------------------
 
 
-def _network(wkb: Any, rules: Rules) -> list[Breach]:
+def _network(wkb: pa.Array | pa.ChunkedArray, rules: Rules) -> list[Breach]:
     found = check_network(wkb, rules.precision, near=rules.near, dead_ends=rules.dangle_length is not None, tolerance=rules.tolerance)
     scale = 10.0**rules.precision
     loose, ends, twice = found.dangles, found.unconnected, found.duplicates

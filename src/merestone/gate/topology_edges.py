@@ -111,7 +111,7 @@ def edges_of(wkb: Any, precision: int, *, areas: bool) -> Edges:
     return joined(parts)
 
 
-def _simple_parts(wkb: Any, rows: Ints) -> tuple[npt.NDArray[Any], Ints]:
+def _simple_parts(wkb: pa.Array | pa.ChunkedArray, rows: Ints) -> tuple[npt.NDArray[Any], Ints]:
     """The simple geometries of some rows, however deep they lie, and the row of each."""
     shapes = shapely.from_wkb(wkb.to_numpy(zero_copy_only=False), on_invalid="ignore")
     there = np.array(shapely.is_geometry(shapes))
@@ -136,7 +136,7 @@ def to_grid(xy: Floats, precision: int) -> Ints:
     return out
 
 
-def shapes_on_grid(wkb: Any, precision: int) -> npt.NDArray[Any]:
+def shapes_on_grid(wkb: pa.Array | pa.ChunkedArray, precision: int) -> npt.NDArray[Any]:
     """Geometries whose ordinates are the whole numbers of the grid, as GEOS can hold them exactly."""
     shapes = shapely.from_wkb(wkb.to_numpy(zero_copy_only=False), on_invalid="ignore")
     moved: npt.NDArray[Any] = shapely.transform(shapes, lambda xy: np.rint(xy * 10.0**precision))

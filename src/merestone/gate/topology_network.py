@@ -43,7 +43,9 @@ class Network:
     duplicates: Pairs
 
 
-def check_network(wkb: Any, precision: int, *, near: float, dead_ends: bool = False, tolerance: float = 0.0) -> Network:
+def check_network(
+    wkb: pa.Array | pa.ChunkedArray, precision: int, *, near: float, dead_ends: bool = False, tolerance: float = 0.0
+) -> Network:
     """Judge a network.
 
     Args:

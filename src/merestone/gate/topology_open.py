@@ -55,7 +55,7 @@ def stays_open(leaving: Any, arriving: Any, staying: Any, changes: Edges, boxes:
     return not parted and (gap_width is None or not no_wider(after[new[out]], gap_width * scale * _CLEARLY).any())
 
 
-def _uncovered(window: Any, wkb: Any, precision: int) -> npt.NDArray[Any]:
+def _uncovered(window: Any, wkb: pa.Array | pa.ChunkedArray, precision: int) -> npt.NDArray[Any]:
     """The connected pieces of a window that no polygon covers, in grid units."""
     shapes = shapes_on_grid(wkb, precision)
     near = shapes[np.unique(shapely.STRtree(shapes).query(window))]

@@ -43,7 +43,7 @@ class Planar:
     mismatches: Pairs
 
 
-def check_planar(wkb: Any, precision: int, *, gap_width: float | None = None, tolerance: float = 0.0) -> Planar:
+def check_planar(wkb: pa.Array | pa.ChunkedArray, precision: int, *, gap_width: float | None = None, tolerance: float = 0.0) -> Planar:
     """Judge a coverage.
 
     Args:
@@ -65,7 +65,7 @@ def check_planar(wkb: Any, precision: int, *, gap_width: float | None = None, to
     return Planar(overlaps, gaps, Pairs.none() if tolerance > 0 else _mismatches(wkb, precision, border.mismatches, cover, spoilt))
 
 
-def _mismatches(wkb: Any, precision: int, found: Pairs, cover: Cover, spoilt: Ints) -> Pairs:
+def _mismatches(wkb: pa.Array | pa.ChunkedArray, precision: int, found: Pairs, cover: Cover, spoilt: Ints) -> Pairs:
     """Borders that do not match. Where polygons overlap, step 1 has cancelled edges that lie along a third's: theirs are compared without it."""
     if not len(spoilt):
         return found

@@ -67,7 +67,9 @@ def check_solids(wkb: Any, precision: int, z_precision: int) -> Shells:
     return Shells(row, rims, crowded, x, y, np.unique(np.concatenate(unread)))
 
 
-def _half_edges(wkb: Any, kind: npt.NDArray[np.uint8], precision: int, z_precision: int) -> tuple[Ints, Ints, Ints, Ints]:
+def _half_edges(
+    wkb: pa.Array | pa.ChunkedArray, kind: npt.NDArray[np.uint8], precision: int, z_precision: int
+) -> tuple[Ints, Ints, Ints, Ints]:
     """Edges of all faces: (owner, first end, last end), ends as whole numbers (n, 3); and the places that could not be read."""
     values = wkb.to_pylist()
     for place in np.flatnonzero(np.isin(kind, SURFACES)).tolist():

@@ -34,7 +34,7 @@ def scan(wkb: Any) -> Scan:
     return out
 
 
-def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None) -> npt.NDArray[np.int64]:
+def decimals(wkb: pa.Array, bounds: tuple[float, float, float, float] | None) -> npt.NDArray[np.int64]:
     """See `kernel.decimals`."""
     counts = np.zeros((2, 17), np.int64)
     _kernel.decimals(given_binary(wkb), len(wkb), counts, bounds is not None, bounds or (0.0, 0.0, 0.0, 0.0))
@@ -48,7 +48,7 @@ def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]
     return area, length
 
 
-def valid(wkb: Any) -> npt.NDArray[np.bool_]:
+def valid(wkb: pa.Array) -> npt.NDArray[np.bool_]:
     """See `kernel.valid`. GEOS is asked for the few rows in which two segments come so close that they might meet."""
     doubtful = np.empty(len(wkb), np.bool_)
     _kernel.doubtful(given_binary(wkb), len(wkb), doubtful)
@@ -64,14 +64,14 @@ def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:
     return owned(offsets, _kernel.encode(given_binary(wkb), len(wkb), _form(grid, shape), offsets), wkb)
 
 
-def canonical(wkb: Any, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.uint8]]:
+def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.uint8]]:
     """See `kernel.canonical`."""
     offsets, flags = np.zeros(len(wkb) + 1, np.int64), np.zeros(len(wkb), np.uint8)
     data = _kernel.canonical(given_binary(wkb), len(wkb), _form(grid, shape), WANTED[shape.type], offsets, flags)
     return owned(offsets, data, wkb), flags
 
 
-def digest(columns: Sequence[Column], geometry: Any, grid: Grid, shape: Shape, n: int) -> Any:
+def digest(columns: Sequence[Column], geometry: pa.Array | None, grid: Grid, shape: Shape, n: int) -> pa.Array:
     """See `kernel.digest`."""
     out = np.empty((n, 16), np.uint8)
     given = None if geometry is None else given_binary(geometry)
@@ -90,14 +90,14 @@ def with_coordinates(wkb: Any, xy: npt.NDArray[np.float64]) -> Any:
     return owned(offsets, _kernel.with_coordinates(given_binary(wkb), len(wkb), np.ascontiguousarray(xy, np.float64), offsets), wkb)
 
 
-def largest_move(before: Any, after: Any) -> npt.NDArray[np.float64]:
+def largest_move(before: pa.Array, after: pa.Array) -> npt.NDArray[np.float64]:
     """See `kernel.largest_move`."""
     out = np.empty(len(before))
     _kernel.largest_move(given_binary(before), given_binary(after), len(before), out)
     return out
 
 
-def within(before: Any, after: Any, limits: tuple[float, float, float], shape: Shape) -> npt.NDArray[np.bool_]:
+def within(before: pa.Array, after: pa.Array, limits: tuple[float, float, float], shape: Shape) -> npt.NDArray[np.bool_]:
     """See `kernel.within`."""
     out = np.zeros(len(before), np.bool_)
     keep = shape.keep_z | shape.keep_m << 1

@@ -91,7 +91,7 @@ class _Rows:
 
 
 def _each_flat(
-    wkb: Any,
+    wkb: pa.Array | pa.ChunkedArray,
     common: Callable[[flat.Flat], None],
     other: Callable[[int, bytes], None],
 ) -> None:
@@ -145,7 +145,7 @@ def scan(wkb: Any) -> Scan:
     return out
 
 
-def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None) -> npt.NDArray[np.int64]:
+def decimals(wkb: pa.Array, bounds: tuple[float, float, float, float] | None) -> npt.NDArray[np.int64]:
     """See `kernel.decimals`."""
     xy = _positions(wkb, closing=False)
     if bounds is not None:
@@ -170,7 +170,7 @@ def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]
         return np.asarray(shapely.area(shapes)), np.asarray(shapely.length(shapes))
 
 
-def valid(wkb: Any) -> npt.NDArray[np.bool_]:
+def valid(wkb: pa.Array) -> npt.NDArray[np.bool_]:
     """See `kernel.valid`."""
     with np.errstate(all="ignore"):
         return np.asarray(shapely.is_valid(built(wkb)))
@@ -208,7 +208,7 @@ def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:
     return out.array()
 
 
-def canonical(wkb: Any, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.uint8]]:
+def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.uint8]]:
     """See `kernel.canonical`."""
     out, flags = _Rows(len(wkb)), np.zeros(len(wkb), np.uint8)
     rows: list[int] = []
@@ -236,7 +236,7 @@ def coordinates(wkb: Any) -> npt.NDArray[np.float64]:
     return _positions(wkb, closing=True)
 
 
-def _positions(wkb: Any, *, closing: bool) -> npt.NDArray[np.float64]:
+def _positions(wkb: pa.Array | pa.ChunkedArray, *, closing: bool) -> npt.NDArray[np.float64]:
     """The vertices of all rows, with or without the last of each ring, which repeats its first; (n, 2)."""
     found: list[tuple[Ints, npt.NDArray[np.float64]]] = []  # row of each vertex, position
 
@@ -282,7 +282,7 @@ def with_coordinates(wkb: Any, xy: npt.NDArray[np.float64]) -> Any:
     return pa.array(values, pa.binary())
 
 
-def largest_move(before: Any, after: Any) -> npt.NDArray[np.float64]:
+def largest_move(before: pa.Array, after: pa.Array) -> npt.NDArray[np.float64]:
     """See `kernel.largest_move`."""
     out = np.full(len(before), np.nan)
     for row, pair in enumerate(zip(before.to_pylist(), after.to_pylist(), strict=True)):
@@ -292,7 +292,7 @@ def largest_move(before: Any, after: Any) -> npt.NDArray[np.float64]:
     return out
 
 
-def within(delivered: Any, published: Any, limits: tuple[float, float, float], shape: Shape) -> npt.NDArray[np.bool_]:
+def within(delivered: pa.Array, published: pa.Array, limits: tuple[float, float, float], shape: Shape) -> npt.NDArray[np.bool_]:
     """See `kernel.within`."""
     near = apart.Near((limits[0], limits[0], limits[1], limits[2]), shape.either_way)
     out = np.zeros(len(delivered), np.bool_)

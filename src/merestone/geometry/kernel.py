@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar import hashing
@@ -126,7 +127,7 @@ def scan(wkb: Any) -> Scan:
     return at_work.scan(one_binary(wkb))  # type: ignore[no-any-return]  # one of two modules
 
 
-def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None = None) -> npt.NDArray[np.int64]:
+def decimals(wkb: pa.Array, bounds: tuple[float, float, float, float] | None = None) -> npt.NDArray[np.int64]:
     """How many ordinates need how many decimals: int64 (2, 17), for x and for y.
 
     Entry d counts the finite ordinates for which d is the least number of decimals that gives the double exactly; entry 16 counts those
@@ -136,7 +137,7 @@ def decimals(wkb: Any, bounds: tuple[float, float, float, float] | None = None) 
     return at_work.decimals(one_binary(wkb), bounds)  # type: ignore[no-any-return]  # one of two modules
 
 
-def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def measures(wkb: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Area and length in the plane of x and y, as GEOS measures them: float64 (n) each, in units of the coordinates, squared for the area.
 
     The length of an area is that of its rings. NaN for null, for what cannot be built (unreadable, an open ring) and for curves and surfaces.
@@ -144,7 +145,7 @@ def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]
     return at_work.measures(one_binary(wkb))  # type: ignore[no-any-return]  # one of two modules
 
 
-def valid(wkb: Any) -> npt.NDArray[np.bool_]:
+def valid(wkb: pa.Array) -> npt.NDArray[np.bool_]:
     """Whether each geometry is valid (Simple Features, OGC 06-103r4 section 6.1), as GEOS judges it; bool (n).
 
     False for null, for what cannot be built and for curves and surfaces.
@@ -152,7 +153,7 @@ def valid(wkb: Any) -> npt.NDArray[np.bool_]:
     return at_work.valid(one_binary(wkb))  # type: ignore[no-any-return]  # one of two modules
 
 
-def shapes(wkb: Any) -> npt.NDArray[np.object_]:
+def shapes(wkb: pa.Array) -> npt.NDArray[np.object_]:
     """Each row as a shapely geometry; None for a null and for what GEOS cannot build, curves among them."""
     return fallback.built(one_binary(wkb))
 
@@ -162,7 +163,7 @@ def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:
     return at_work.encode(one_binary(wkb), grid, shape)
 
 
-def canonical(wkb: Any, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.uint8]]:
+def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.uint8]]:
     """The stored form of each geometry, and flags (COLLAPSED, CANONICAL_UNREADABLE, BAD_ORDINATE, WRONG_TYPE, DROPPED_Z, DROPPED_M).
 
     ISO WKB, little-endian. Ordinates lie on the grid, consecutive repeats in lines and rings are gone, rings are closed, wound by the
@@ -202,7 +203,7 @@ def with_coordinates(wkb: Any, xy: npt.NDArray[np.float64]) -> Any:
     return at_work.with_coordinates(single, xy)
 
 
-def largest_move(before: Any, after: Any) -> npt.NDArray[np.float64]:
+def largest_move(before: pa.Array, after: pa.Array) -> npt.NDArray[np.float64]:
     """The size of each geometry change in the plane of x and y, in units of the coordinates; NaN where one side is null or empty.
 
     With equal structure it is the largest distance between counterparts (each part to the nearest of its structure that is free, rings
@@ -214,8 +215,8 @@ def largest_move(before: Any, after: Any) -> npt.NDArray[np.float64]:
 
 
 def within(
-    delivered: Any,
-    published: Any,
+    delivered: pa.Array,
+    published: pa.Array,
     tolerance: float,
     *,
     z_tolerance: float | None = None,
@@ -234,7 +235,7 @@ def within(
     return at_work.within(one, other, limits, shape)  # type: ignore[no-any-return]  # one of two modules
 
 
-def is_reversed(before: Any, after: Any) -> npt.NDArray[np.bool_]:
+def is_reversed(before: pa.Array, after: pa.Array) -> npt.NDArray[np.bool_]:
     """Whether two canonical (multi)lines are equal but for the direction of at least one of their lines."""
     one, other = _pair(before, after)
     either_way = Shape(direction="irrelevant")
@@ -258,7 +259,7 @@ def hilbert(
     return at_work.hilbert(x, y, bounds, order)  # type: ignore[no-any-return]  # one of two modules
 
 
-def _pair(one: Any, other: Any) -> tuple[Any, Any]:
+def _pair(one: pa.Array, other: pa.Array) -> tuple[Any, Any]:
     one, other = one_binary(one), one_binary(other)
     if len(one) != len(other):
         raise ValueError(f"two columns of one length are compared, not {len(one)} and {len(other)} rows")

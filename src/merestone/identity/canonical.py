@@ -28,12 +28,12 @@ _AS_IS = Shape()
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def kept(array: Any, grid: NumberGrid | None) -> Any:
+def kept(array: pa.Array, grid: NumberGrid | None) -> Any:
     """The numbers of a column as they are stored, rounded to its decimals or digits; other columns as they are."""
     return array if grid is None or not pa.types.is_floating(array.type) else number_column(array, grid)[0]
 
 
-def to_microseconds(array: Any) -> Any:
+def to_microseconds(array: pa.Array) -> Any:
     """A time or timestamp of any unit as int64 microseconds; what is finer is cut off downwards.
 
     Raises:
@@ -50,7 +50,7 @@ def to_microseconds(array: Any) -> Any:
     return pa.array(values, mask=np.asarray(count.is_null()))
 
 
-def column_of(name: str, array: Any, kind: FieldType | None = None, grid: Grid | None = None, shape: Shape = _AS_IS) -> Column | None:
+def column_of(name: str, array: pa.Array, kind: FieldType | None = None, grid: Grid | None = None, shape: Shape = _AS_IS) -> Column | None:
     """One attribute for `kernel.digest`; None where its type holds nothing but nulls.
 
     Args:
@@ -94,38 +94,38 @@ def _text(name: str, array: Any, _kind: FieldType | None) -> Column:
     return Column(nfc_name(name), "s", nfc(array))
 
 
-def _integer(name: str, array: Any, _kind: FieldType | None) -> Column:
+def _integer(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
     return Column(nfc_name(name), "i", array)
 
 
-def _float(name: str, array: Any, _kind: FieldType | None) -> Column:
+def _float(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
     return Column(nfc_name(name), "f", array.cast(pa.float32()) if pa.types.is_float16(array.type) else array)
 
 
-def _boolean(name: str, array: Any, _kind: FieldType | None) -> Column:
+def _boolean(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
     return Column(nfc_name(name), "b", array)
 
 
-def _date(name: str, array: Any, _kind: FieldType | None) -> Column:
+def _date(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
     return Column(nfc_name(name), "d", array.cast(pa.date32()))
 
 
-def _clock(name: str, array: Any, _kind: FieldType | None) -> Column:
+def _clock(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
     kind = array.type
     tag = "t" if pa.types.is_time(kind) else "L" if kind.tz is None else "T"
     return Column(nfc_name(name), tag, to_microseconds(array))
 
 
-def _decimal(name: str, array: Any, _kind: FieldType | None) -> Column:
+def _decimal(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
     kind = array.type
     return Column(nfc_name(name), "D", array if pa.types.is_decimal128(kind) else array.cast(pa.decimal128(38, kind.scale)))
 
 
-def _bytes(name: str, array: Any, _kind: FieldType | None) -> Column:
+def _bytes(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
     return Column(nfc_name(name), "x", array)
 
 
-def _list(name: str, array: Any, kind: FieldType | None) -> Column:
+def _list(name: str, array: pa.Array, kind: FieldType | None) -> Column:
     there = array.type
     if pa.types.is_map(there):  # a list of pairs
         pair = pa.struct([("key", there.key_type), ("value", there.item_type)])
@@ -143,7 +143,7 @@ def _list(name: str, array: Any, kind: FieldType | None) -> Column:
     return Column(nfc_name(name), "l", framed, encoded)
 
 
-def _struct(name: str, array: Any, kind: FieldType | None) -> Column:
+def _struct(name: str, array: pa.Array, kind: FieldType | None) -> Column:
     kinds = dict(kind.members) if kind is not None else {}
     names = [array.type.field(place).name for place in range(array.type.num_fields)]
     inner = [column_of(each, values, kinds.get(each)) for each, values in zip(names, array.flatten(), strict=True)]

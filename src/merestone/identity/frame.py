@@ -22,7 +22,9 @@ from merestone.identity.text import nfc
 SAMPLES = 20
 
 
-def fingerprint_table(table: Any, key_column: str, *, geometry_column: str = "geometry", grid: float, attributes: Sequence[str]) -> Any:
+def fingerprint_table(
+    table: pa.Table, key_column: str, *, geometry_column: str = "geometry", grid: float, attributes: Sequence[str]
+) -> Any:
     """Digest each feature of an Arrow table.
 
     Args:

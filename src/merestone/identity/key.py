@@ -39,7 +39,9 @@ _SIGN = np.uint64(1 << 63)
 _EMPTY = pa.scalar(b"", pa.binary())
 
 
-def key_bytes(data: Any, columns: Sequence[str], types: Sequence[FieldType | None] | None = None) -> tuple[Any, npt.NDArray[np.bool_]]:
+def key_bytes(
+    data: pa.Table | pa.RecordBatch, columns: Sequence[str], types: Sequence[FieldType | None] | None = None
+) -> tuple[Any, npt.NDArray[np.bool_]]:
     """The canonical key of each row.
 
     Args:
@@ -71,7 +73,7 @@ def key_hash(keys: Any) -> Any:
     return hashing.blake2b16(keys)
 
 
-def key_values(array: Any, name: str, kind: FieldType | None = None) -> Any:
+def key_values(array: pa.Array | pa.ChunkedArray, name: str, kind: FieldType | None = None) -> pa.Array:
     """A key column as one plain array of its type, floats made integers where the contract says so.
 
     Raises:
@@ -94,7 +96,7 @@ def key_values(array: Any, name: str, kind: FieldType | None = None) -> Any:
     return array
 
 
-def _is_key_type(there: Any) -> bool:
+def _is_key_type(there: pa.DataType) -> bool:
     return bool(
         pa.types.is_integer(there)
         or pa.types.is_string(there)
@@ -110,7 +112,7 @@ def _is_key_type(there: Any) -> bool:
     )
 
 
-def _column(data: Any, name: str) -> Any:
+def _column(data: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.ChunkedArray:
     if name not in data.schema.names:
         raise KeyError(f"key column {name!r} is not among {', '.join(data.schema.names)}")
     return data.column(name)
@@ -216,7 +218,7 @@ _Places = npt.NDArray[np.int64]
 _FIXED_WIDTH = {ord("i"): 8, ord("j"): 8, ord("t"): 8, ord("T"): 8, ord("L"): 8, ord("d"): 4, ord("b"): 1, ord("D"): 17}
 
 
-def _flat(values: Any) -> tuple[_Bytes, _Places, _Places]:
+def _flat(values: pa.Array) -> tuple[_Bytes, _Places, _Places]:
     """The bytes of a binary array without nulls, and where each value starts and ends."""
     _, offsets, data = values.buffers()
     wide = pa.types.is_large_binary(values.type)
@@ -264,7 +266,7 @@ def _fixed_values(tag: str, tags: _Bytes, body: _Bytes) -> Any:
     return integers.cast(kinds[tag])
 
 
-def _take_text(data: _Bytes, start: _Places, end: _Places, kind: Any) -> tuple[Any, _Places]:
+def _take_text(data: _Bytes, start: _Places, end: _Places, kind: pa.DataType) -> tuple[Any, _Places]:
     """The texts that start at `start`, as an array of `kind`, and where the next component starts."""
     stop, after = _text_end(data, start, end)
     sizes = stop - start
@@ -313,7 +315,7 @@ def ids_of(keys: Any) -> Any:
     return out.take(pa.array(back, mask=back < 0))
 
 
-def _rules_of(keys: Any) -> list[_Places]:
+def _rules_of(keys: pa.Array) -> list[_Places]:
     """The rows of each rule, told by the tags of the components: int64 arrays, nulls in none."""
     there = np.flatnonzero(np.asarray(keys.is_valid()))
     if not len(there):
@@ -357,7 +359,7 @@ def as_text(array: Any) -> Any:
     return array.cast(pa.string())
 
 
-def _as_json(array: Any) -> Any:
+def _as_json(array: pa.Array) -> Any:
     text, there = as_text(array), array.type
     if pa.types.is_integer(there) or pa.types.is_boolean(there):
         return text
@@ -392,7 +394,7 @@ def unusable(data: Any, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _visible(text: Any, special: str = _CONTROL) -> Any:
+def _visible(text: pa.Array, special: str = _CONTROL) -> pa.Array:
     """Texts with what matches `special` written out."""
     bad = pc.fill_null(pc.match_substring_regex(text, special), False)
     if not pc.any(bad).as_py():

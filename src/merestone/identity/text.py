@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 _DIGITS = np.frombuffer("".join(f"{value:02x}" for value in range(256)).encode(), "V2")
 
 
-def nfc(text: Any) -> Any:
+def nfc(text: pa.Array) -> pa.Array:
     """A string or large_string array in normalisation form C. Only values with more than ASCII are touched."""
     ascii_only = pc.string_is_ascii(text)
     if pc.all(ascii_only).as_py() is not False:  # None: there is no value at all

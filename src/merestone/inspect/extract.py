@@ -199,7 +199,7 @@ def changes_table(version: Version, change: Changes) -> Any:
     )
 
 
-def _aligned(rows: Any, there: Any, schema: Any) -> Any:
+def _aligned(rows: Any, there: Any, schema: pa.Schema) -> Any:
     """The rows of one side, one per row of the feed: nulls where the feature is not on this side."""
     flags = np.asarray(there.combine_chunks()).astype(bool)
     if rows is None:
@@ -230,7 +230,7 @@ def features(batches: Rows, geometry: str, id_columns: Sequence[str], columns: S
             yield f'{{"type":"Feature",{named}"geometry":{shape},"properties":{_json(properties[place])}}}'
 
 
-def change_features(table: Any) -> Iterator[str]:
+def change_features(table: pa.Table) -> Iterator[str]:
     """The rows of `changes_table` as GeoJSON features: the geometry after, and `before`, `after` and `geometry_before` as properties."""
     names = [
         "class",
@@ -267,7 +267,7 @@ def collection(texts: Iterable[str], epsg: int, members: dict[str, Any] | None =
     yield "]}\n"
 
 
-def _shapes(wkb: Any) -> list[str]:
+def _shapes(wkb: pa.Array | pa.ChunkedArray) -> list[str]:
     texts = shapely.to_geojson(shapely.from_wkb(wkb.to_numpy(zero_copy_only=False)))
     return ["null" if each is None else each for each in texts]
 
@@ -383,7 +383,7 @@ def _selected(form: RowForm, names: Sequence[str]) -> Any:
     return pa.schema([schema.field(name) for name in names], metadata=schema.metadata if form.columns.geometry in names else None)
 
 
-def _changes_parquet(version: Version, table: Any, path: str, about: Mapping[str, Any] | None) -> None:
+def _changes_parquet(version: Version, table: pa.Table, path: str, about: Mapping[str, Any] | None) -> None:
     schema = version.columns.schema
     metadata = {FEED_METADATA: json.dumps(about, ensure_ascii=False)} if about is not None else {}
     if schema.metadata and b"geo" in schema.metadata:
@@ -396,7 +396,7 @@ def _changes_parquet(version: Version, table: Any, path: str, about: Mapping[str
 
 
 def _changes_sequence(separator: str) -> Callable[[Version, Any, str, Mapping[str, Any] | None], None]:
-    def write(version: Version, table: Any, path: str, _about: Mapping[str, Any] | None) -> None:
+    def write(version: Version, table: pa.Table, path: str, _about: Mapping[str, Any] | None) -> None:
         rows = table.combine_chunks().to_batches()
         there = pa.Table.from_batches(in_wgs84(rows, ["geometry", "geometry_before"], version.columns.epsg), schema=table.schema)
         with Path(path).open("w", encoding="utf-8") as file:

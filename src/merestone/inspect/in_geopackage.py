@@ -28,7 +28,7 @@ class Held:
 
     def __init__(
         self,
-        schema: Any,
+        schema: pa.Schema,
         batches: Iterable[Any],
         *,
         geometry: str | None,
@@ -85,7 +85,7 @@ class Held:
         return None
 
 
-def fine_times(schema: Any, batches: Callable[[list[str]], Iterable[Any]]) -> frozenset[str]:
+def fine_times(schema: pa.Schema, batches: Callable[[list[str]], Iterable[Any]]) -> frozenset[str]:
     """The columns of instants that have digits below the millisecond.
 
     Args:
@@ -98,7 +98,7 @@ def fine_times(schema: Any, batches: Callable[[list[str]], Iterable[Any]]) -> fr
     return frozenset(name for batch in batches(names) for name in names if _is_finer(batch.column(name)))
 
 
-def _check(schema: Any, geometry: str | None, geometries: Sequence[str]) -> None:
+def _check(schema: pa.Schema, geometry: str | None, geometries: Sequence[str]) -> None:
     if len(schema) > MOST_COLUMNS - 1:
         raise _refused(f"{len(schema):,} columns, where it holds {MOST_COLUMNS:,} with the row number", "fewer columns")
     for name in geometries:

@@ -122,7 +122,7 @@ def change_map(dataset: Dataset, change: Changes, attribution: str = "") -> Chan
     )
 
 
-def _choose(table: Any) -> Any:
+def _choose(table: pa.Table) -> Any:
     """The rows of a feed that a page shows, ordered by key; every class is fairly present."""
     table = table.filter(pc.is_in(table.column("class"), value_set=pa.array(CLASSES)))
     if table.num_rows <= FEATURES:
@@ -188,7 +188,7 @@ def _differences(kind: str, fields: list[str] | None, old: dict[str, Any], new: 
             yield name, old.get(name), new.get(name)
 
 
-def _context(version: Version, table: Any) -> list[bytes]:
+def _context(version: Version, table: pa.Table) -> list[bytes]:
     """Some features that did not change, evenly drawn from the files that lie nearest: those of touched partitions."""
     places = {each for name in ("partition", "old_partition") for each in table.column(name).unique().to_pylist()}
     chosen: list[DataFile] = []

@@ -76,7 +76,7 @@ def pieces(content: LogContent, ordered: Iterable[tuple[Any, npt.NDArray[np.int6
             yield _piece(content, key_bytes.slice(start, PIECE), places[start : start + PIECE], count, fields)
 
 
-def _piece(content: LogContent, key_bytes: Any, here: npt.NDArray[np.int64], count: int, fields: _Fields) -> Any:
+def _piece(content: LogContent, key_bytes: pa.Array, here: npt.NDArray[np.int64], count: int, fields: _Fields) -> pa.Table:
     is_gone = here >= count
     if not is_gone.any():
         return _delivered(content, content.rows[here], key_bytes, fields)
@@ -87,7 +87,7 @@ def _piece(content: LogContent, key_bytes: Any, here: npt.NDArray[np.int64], cou
     return pa.concat_tables([mine, lost]).unify_dictionaries().combine_chunks().take(pa.array(back))
 
 
-def _delivered(content: LogContent, rows: npt.NDArray[np.int64], key_bytes: Any, fields: _Fields) -> Any:
+def _delivered(content: LogContent, rows: npt.NDArray[np.int64], key_bytes: pa.Array, fields: _Fields) -> pa.Table:
     code, before, labels = content.codes[rows].astype(np.int8), content.before, content.labels
     kept = (classes.SUPPRESSED, classes.HELD, classes.MOVED) if content.same_domain else (classes.SUPPRESSED, classes.MOVED)
     keeps_digest = np.isin(code, kept)[:, None]
@@ -115,7 +115,7 @@ def _delivered(content: LogContent, rows: npt.NDArray[np.int64], key_bytes: Any,
     )
 
 
-def _removed(content: LogContent, rows: npt.NDArray[np.int64]) -> Any:
+def _removed(content: LogContent, rows: npt.NDArray[np.int64]) -> pa.Table:
     gone, size = content.removed.take(pa.array(rows)).combine_chunks(), len(rows)
     no = pa.array(np.zeros(size, bool))
     return pa.Table.from_arrays(
@@ -138,18 +138,18 @@ def _removed(content: LogContent, rows: npt.NDArray[np.int64]) -> Any:
     )
 
 
-def _classes(code: npt.NDArray[np.int8]) -> Any:
+def _classes(code: npt.NDArray[np.int8]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(code), pa.array(CHANGE_CLASSES))
 
 
-def _named(code: npt.NDArray[np.int32], names: list[str], valid: npt.NDArray[np.bool_]) -> Any:
+def _named(code: npt.NDArray[np.int32], names: list[str], valid: npt.NDArray[np.bool_]) -> pa.Array:
     used, places = np.unique(code[valid], return_inverse=True)
     index = np.zeros(len(code), np.int32)
     index[valid] = places
     return pa.DictionaryArray.from_arrays(pa.array(index, mask=~valid), pa.array([names[each] for each in used], pa.string()))
 
 
-def _masked(values: Halves, valid: npt.NDArray[np.bool_]) -> Any:
+def _masked(values: Halves, valid: npt.NDArray[np.bool_]) -> pa.Array:
     array = unhalves(values)
     if valid.all():
         return array
@@ -171,7 +171,7 @@ class _Fields:
         order = np.lexsort((what, row))
         self._row, self._what = row[order], what[order]
 
-    def lists(self, rows: npt.NDArray[np.int64]) -> Any:
+    def lists(self, rows: npt.NDArray[np.int64]) -> pa.Array:
         """The list column of some candidates, null where no attribute changed."""
         if not len(self._row):
             return pa.nulls(len(rows), _FIELDS)

@@ -240,7 +240,7 @@ def _guards(
     settled: Settled,
     before: Before,
     counts: Counts,
-    removed: Any,
+    removed: pa.Table,
     names: list[str],
     placed: npt.NDArray[np.int32],
     migrated: Found | None,

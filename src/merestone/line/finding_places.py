@@ -146,7 +146,7 @@ def _of_samples(at: int, finding: Finding) -> Any:
     )
 
 
-def _placed(table: Any, prepared: Prepared, processed: Processed) -> Any:
+def _placed(table: pa.Table, prepared: Prepared, processed: Processed) -> Any:
     """The table with a position for each row of the spool: the one that a fault names, or else the middle of the feature's box."""
     x, y, one = (np.array(table.column(name).to_numpy(zero_copy_only=False), float) for name in ("x", "y", "one"))
     need = np.flatnonzero(np.isnan(x) & np.isfinite(one))

@@ -72,7 +72,7 @@ def in_order(
         yield _sorted(table.column(KEY).combine_chunks(), np.asarray(table.column(ROW)))
 
 
-def _sorted(keys: Any, places: npt.NDArray[np.int64]) -> tuple[Any, npt.NDArray[np.int64]]:
+def _sorted(keys: pa.Array, places: npt.NDArray[np.int64]) -> tuple[Any, npt.NDArray[np.int64]]:
     order = pc.sort_indices(keys)
     return keys.take(order), places[np.asarray(order)]
 

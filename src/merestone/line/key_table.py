@@ -63,7 +63,7 @@ def _columns(side: str, rule: dict[str, Any]) -> list[str]:
     return [side] if len(rule["columns"]) == 1 else [f"{side}.{name}" for name in rule["columns"]]
 
 
-def _side(path: str, table: Any, side: str, rule: dict[str, Any]) -> Halves:
+def _side(path: str, table: pa.Table, side: str, rule: dict[str, Any]) -> Halves:
     arrays = []
     for column, kind in zip(_columns(side, rule), rule["types"], strict=True):
         array = table.column(column).combine_chunks()

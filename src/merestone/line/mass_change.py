@@ -99,7 +99,7 @@ def column_cause(settled: Settled, name: str) -> str:
     return ""
 
 
-def _misread(now: Any, then: Any) -> Any:
+def _misread(now: pa.ChunkedArray, then: pa.ChunkedArray) -> pa.ChunkedArray:
     """Which texts kept their ASCII letters and have other signs in place of the rest, as text has that was decoded or encoded wrongly."""
     plain = [pc.replace_substring_regex(side, r"[^\x21-\x3e\x40-\x7e]+", "") for side in (now, then)]  # neither blanks nor "?"
     return pc.and_(pc.equal(*plain), pc.invert(pc.string_is_ascii(then)))
@@ -113,7 +113,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _share(mask: Any) -> float:
+def _share(mask: pa.ChunkedArray) -> float:
     return float(pc.mean(pc.fill_null(mask, False).cast(pa.float64())).as_py() or 0.0)
 
 

@@ -142,7 +142,7 @@ class _Staying:
         self._schema = pa.schema([schema.field(name) for name in (*terms.reading.key_columns, terms.geometry)])
         self.keys = pa.array([], pa.binary())
 
-    def __call__(self, boxes: Boxes | None) -> Any:
+    def __call__(self, boxes: Boxes | None) -> pa.Array:
         """The geometries, as a binary array; of features that meet one of the boxes (k, 4), or of all."""
         shapes, names = [], []
         tree = None if boxes is None else box_tree(boxes)
@@ -176,6 +176,6 @@ class _Staying:
         return read_rows(self._run.store, [file], schema).combine_chunks()
 
 
-def _one(parts: Iterable[Any]) -> Any:
+def _one(parts: Iterable[Any]) -> pa.Array:
     """Binary arrays as one."""
     return pa.concat_arrays([*(each.cast(pa.binary()) for each in parts), pa.array([], pa.binary())])

@@ -399,7 +399,7 @@ def _follows(contract: Contract, publication: Publication, last: Manifest | None
     return changed
 
 
-def _published_rows(schema: Any, last: Manifest) -> PublishedRows:
+def _published_rows(schema: pa.Schema, last: Manifest) -> PublishedRows:
     """Rows whose key is of another rule: its columns, in their own types, stand beside today's or in the place of those of the same name."""
     for name, kind in zip(last.key["columns"], last.key["types"], strict=True):
         field = pa.field(name, stored_type(kind))

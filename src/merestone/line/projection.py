@@ -55,7 +55,7 @@ class Projection:
         return self.same_crs and all(each.is_identity for _, each in self.others)
 
 
-def other_geometries(projection: Projection, contract: Contract, batch: Any) -> tuple[Any, Any, list[RowFaults]]:
+def other_geometries(projection: Projection, contract: Contract, batch: pa.RecordBatch) -> tuple[Any, Any, list[RowFaults]]:
     """The batch with its second geometries, each in the CRS that its field promises: as they are there, and in canonical form on the grid."""
     faults: list[RowFaults] = []
     exact = batch

@@ -56,7 +56,7 @@ class Reading:
         """The fields of one delivered batch that hold values in a type that can never be cast; a column without values says nothing."""
         return holding(raw, self.cast)
 
-    def partition_values(self, batch: Any) -> Any:
+    def partition_values(self, batch: pa.RecordBatch) -> Any:
         """The values that place the rows of a batch, None where no column does."""
         return batch.column(self.partition_column) if self.partition_column is not None else None
 

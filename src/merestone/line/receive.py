@@ -104,7 +104,7 @@ def receive(prepared: Prepared, known: Known, folder: str, engine: Engine, evide
     return reception.conclude(spool)
 
 
-def stream(reception: Reception, folder: str, engine: Engine, schema: Any) -> Iterator[CandidateBatch]:
+def stream(reception: Reception, folder: str, engine: Engine, schema: pa.Schema) -> Iterator[CandidateBatch]:
     """The candidates of a delivery as they are read, in its order; from the first batch on that may hold a stray row, after all are read.
 
     Args:
@@ -360,7 +360,7 @@ def _of_candidates(faults: list[RowFaults], go_on: npt.NDArray[np.int64]) -> tup
     return miscast, others
 
 
-def _at_rest(one: ReceivedBatch, schema: Any) -> Any:
+def _at_rest(one: ReceivedBatch, schema: pa.Schema) -> Any:
     names = [name for name in schema.names if name != KEY]
     return pa.RecordBatch.from_arrays([*(one.rows.column(name) for name in names), one.keys], schema=schema)
 

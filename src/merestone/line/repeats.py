@@ -88,12 +88,12 @@ class RowKeys:
         return out
 
 
-def _of_keys(wanted: Halves, batch: Any) -> tuple[Halves, npt.NDArray[np.bool_]]:
+def _of_keys(wanted: Halves, batch: pa.RecordBatch) -> tuple[Halves, npt.NDArray[np.bool_]]:
     hashes = halves(hashing.blake2b16(batch.column(KEY)))
     return hashes, find(wanted, hashes) >= 0
 
 
-def _of_values(name: str, wanted: npt.NDArray[np.uint64], batch: Any) -> tuple[Halves, npt.NDArray[np.bool_]]:
+def _of_values(name: str, wanted: npt.NDArray[np.uint64], batch: pa.RecordBatch) -> tuple[Halves, npt.NDArray[np.bool_]]:
     column = batch.column(name)
     hashes = text_hashes(column)
     return np.column_stack([hashes, hashes]), np.isin(hashes, wanted) & np.asarray(column.is_valid())

@@ -119,7 +119,7 @@ def plan_cast(
     return CastPlan(tuple(plans), schema, tuple(findings))
 
 
-def cast_batch(batch: Any, plan: CastPlan) -> tuple[Any, list[RowFaults]]:
+def cast_batch(batch: pa.RecordBatch, plan: CastPlan) -> tuple[Any, list[RowFaults]]:
     """One delivered batch in the plan's schema, and the rows with values that do not fit (rule `type`); those values are null.
 
     NaN in an attribute becomes null, text becomes NFC. Never loses a row.
@@ -157,7 +157,7 @@ def misfit_faults(plan: CastPlan, delivery: Delivery, first_row: int, rows: int)
     return out
 
 
-def holding(batch: Any, plan: CastPlan) -> frozenset[str]:
+def holding(batch: pa.RecordBatch, plan: CastPlan) -> frozenset[str]:
     """The fields of a delivered batch that hold a value in a type that can never be cast."""
     return frozenset(
         each.target
@@ -192,7 +192,7 @@ def _fault(each: ColumnPlan, given: Any, bad: Any) -> RowFaults:
     return catalogue.TYPE.faults(each.target, rows, _shown(held), kind=each.kind)
 
 
-def _shown(array: Any) -> Any:
+def _shown(array: pa.Array) -> Any:
     """Values as text for a message, none longer than a message can show."""
     try:
         text = array.cast(pa.string())
@@ -204,7 +204,7 @@ def _shown(array: Any) -> Any:
     return pc.utf8_slice_codeunits(text, 0, _SHOWN)
 
 
-def _holds_value(array: Any) -> bool:
+def _holds_value(array: pa.Array) -> bool:
     array = values.decoded(array)
     if pa.types.is_floating(array.type):
         return bool(pc.any(pc.is_finite(array)).as_py())

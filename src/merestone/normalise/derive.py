@@ -23,7 +23,7 @@ from merestone.reference.systems import horizontal, of_code
 from merestone.reference.units import AREAS, LENGTHS, unit_of
 
 
-def with_derived(batch: Any, contract: Contract, geometry: str) -> Any:
+def with_derived(batch: pa.RecordBatch, contract: Contract, geometry: str) -> pa.RecordBatch:
     """The batch with each field that has `derived: {measure: ...}` set to what its geometry measures; null where that is null.
 
     Args:

@@ -37,7 +37,7 @@ _KINDS = (
 )  # fmt: skip
 
 
-def snap(wkb: Any, contract: Contract, scan: Scan | None = None) -> tuple[Any, list[RowFaults], Steps]:
+def snap(wkb: pa.Array, contract: Contract, scan: Scan | None = None) -> tuple[Any, list[RowFaults], Steps]:
     """Geometries in the stored form of a contract.
 
     Args:
@@ -73,7 +73,7 @@ def snap(wkb: Any, contract: Contract, scan: Scan | None = None) -> tuple[Any, l
     return stored, faults, _steps(faults, len(stored), contract)
 
 
-def snap_numbers(batch: Any, contract: Contract) -> tuple[Any, list[RowFaults]]:
+def snap_numbers(batch: pa.RecordBatch, contract: Contract) -> tuple[Any, list[RowFaults]]:
     """A batch with its numbers kept to the decimals or digits of their fields, and the rows whose numbers cannot be (a warning)."""
     faults: list[RowFaults] = []
     for field in contract.schema_fields:
@@ -93,12 +93,12 @@ def _rows(mask: npt.NDArray[np.bool_], among: npt.NDArray[np.bool_]) -> npt.NDAr
     return np.flatnonzero(mask & among)
 
 
-def _kind_names(kinds: npt.NDArray[np.uint8]) -> Any:
+def _kind_names(kinds: npt.NDArray[np.uint8]) -> pa.Array:
     names = np.array([*_KINDS, "unknown"], dtype=object)
     return pa.array(names[np.minimum(kinds, len(_KINDS))].tolist(), pa.string())
 
 
-def _dimension_names(flags: npt.NDArray[np.uint8]) -> Any:
+def _dimension_names(flags: npt.NDArray[np.uint8]) -> pa.Array:
     names = np.array(["", "Z left out", "M left out", "Z and M left out"], dtype=object)
     lost = ((flags & DROPPED_Z) != 0).astype(np.int64) + 2 * ((flags & DROPPED_M) != 0)
     return pa.array(names[lost].tolist(), pa.string())

@@ -42,7 +42,7 @@ def operation_for(
     return choose_operation(column.crs or "", epsg, rule, grids, wanted)
 
 
-def apply_operation(wkb: Any, operation: Operation) -> tuple[Any, npt.NDArray[np.bool_]]:
+def apply_operation(wkb: pa.Array, operation: Operation) -> tuple[Any, npt.NDArray[np.bool_]]:
     """Geometries in the target CRS, x and y only; Z and M stay.
 
     Args:
@@ -68,7 +68,7 @@ def apply_operation(wkb: Any, operation: Operation) -> tuple[Any, npt.NDArray[np
     return kernel.with_coordinates(wkb, moved), failed
 
 
-def no_transform_faults(operation: Operation, failed: npt.NDArray[np.bool_], wkb: Any, field: str) -> list[RowFaults]:
+def no_transform_faults(operation: Operation, failed: npt.NDArray[np.bool_], wkb: pa.Array, field: str) -> list[RowFaults]:
     """The fault of the rows that an operation gave no value for; empty where there are none.
 
     Args:

@@ -38,7 +38,7 @@ _PLAIN_NUMBER = r"^-?\d+(\.\d+)?$"
 _CLOCK = r"^\d{2}:\d{2}(:\d{2}(\.\d+)?)?$"
 
 
-def arrow_type(kind: FieldType) -> Any:
+def arrow_type(kind: FieldType) -> pa.DataType:
     """The Arrow type in which a contract type is processed and stored."""
     if kind.kind == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
@@ -53,7 +53,7 @@ def arrow_type(kind: FieldType) -> Any:
     }[kind.kind]  # fmt: skip
 
 
-def delivered_kind(given: Any, *, json_text: bool = False, utc: bool = False) -> FieldType:
+def delivered_kind(given: pa.DataType, *, json_text: bool = False, utc: bool = False) -> FieldType:
     """The contract type that says what an Arrow type is: for messages, and for columns that no contract types."""
     if json_text:
         return FieldType("json")
@@ -74,7 +74,7 @@ def delivered_kind(given: Any, *, json_text: bool = False, utc: bool = False) ->
     return FieldType(next((name for test, name in tests if test(given)), str(given)))
 
 
-def never(given: Any, kind: FieldType, *, json_text: bool, utc: bool) -> str | None:
+def never(given: pa.DataType, kind: FieldType, *, json_text: bool, utc: bool) -> str | None:
     """Why no value of a delivered type can become the contract's type without loss or guess, None where some can."""
     found = delivered_kind(given, json_text=json_text, utc=utc)
     agreed, there = kind.kind, found.kind
@@ -118,7 +118,7 @@ def _never_struct(given: Any, kind: FieldType, *, utc: bool) -> str | None:
     return None
 
 
-def decoded(array: Any) -> Any:
+def decoded(array: pa.Array) -> pa.Array:
     """The array without dictionary or run-end encoding."""
     if pa.types.is_dictionary(array.type):
         return array.dictionary_decode()
@@ -127,7 +127,7 @@ def decoded(array: Any) -> Any:
     return array
 
 
-def cast(array: Any, kind: FieldType, *, json_text: bool, utc: bool) -> Cast:
+def cast(array: pa.Array, kind: FieldType, *, json_text: bool, utc: bool) -> Cast:
     """One column in the contract's type; the caller has seen that `never` is None.
 
     Args:
@@ -158,12 +158,12 @@ def cast(array: Any, kind: FieldType, *, json_text: bool, utc: bool) -> Cast:
     return _list(array, kind, utc=utc) if kind.kind == "list" else _struct(array, kind, utc=utc)
 
 
-def is_text(given: Any) -> bool:
+def is_text(given: pa.DataType) -> bool:
     """Whether an Arrow type is text, of any layout."""
     return bool(pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given))
 
 
-def is_bytes(given: Any) -> bool:
+def is_bytes(given: pa.DataType) -> bool:
     """Whether an Arrow type is bytes, of any layout."""
     views = (
         pa.types.is_binary(given),
@@ -174,7 +174,7 @@ def is_bytes(given: Any) -> bool:
     return any(views)
 
 
-def is_listlike(given: Any) -> bool:
+def is_listlike(given: pa.DataType) -> bool:
     """Whether an Arrow type is a list, of any layout."""
     return bool(pa.types.is_list(given) or pa.types.is_large_list(given) or pa.types.is_fixed_size_list(given))
 
@@ -186,7 +186,7 @@ def _text(array: Any) -> Any:
     return pc.utf8_normalize(array, form="NFC")
 
 
-def _boolean(array: Any) -> Cast:
+def _boolean(array: pa.Array) -> Cast:
     """Flags, also as 1 and 0: what formats without booleans hold in their place."""
     if pa.types.is_boolean(array.type):
         return array, np.zeros(len(array), dtype=bool)
@@ -201,7 +201,7 @@ def _boolean(array: Any) -> Cast:
     return pc.if_else(bad, pa.scalar(None, pa.bool_()), one), bad
 
 
-def _integer(array: Any) -> Cast:
+def _integer(array: pa.Array) -> Cast:
     if pa.types.is_uint64(array.type):
         large = np.asarray(pc.fill_null(pc.greater(array, pa.scalar(2**63 - 1, pa.uint64())), False))
         return pc.if_else(large, None, array).cast(pa.int64()), large
@@ -215,7 +215,7 @@ def _integer(array: Any) -> Cast:
     return pa.array(np.where(fits, values, 0.0).astype(np.int64), mask=missing | bad), bad
 
 
-def _number(array: Any) -> Cast:
+def _number(array: pa.Array) -> Cast:
     none = np.zeros(len(array), dtype=bool)
     if pa.types.is_floating(array.type):
         values, missing = _floats(array)
@@ -232,14 +232,14 @@ def _number(array: Any) -> Cast:
     return (pc.if_else(bad, None, floats) if bad.any() else floats), bad
 
 
-def _floats(array: Any) -> tuple[npt.NDArray[np.float64], Mask]:
+def _floats(array: pa.Array) -> tuple[npt.NDArray[np.float64], Mask]:
     """Values and what is missing: a NaN in an attribute is the same missing number as a null (formats differ in which they can hold)."""
     values = np.asarray(array.cast(pa.float64()).fill_null(np.nan), dtype=np.float64)
     missing = np.isnan(values)
     return np.where(missing, 0.0, values), missing
 
 
-def _decimal(array: Any, kind: FieldType) -> Cast:
+def _decimal(array: pa.Array, kind: FieldType) -> Cast:
     wanted = arrow_type(kind)
     if pa.types.is_decimal(array.type):
         return _attempt(array, lambda part: part.cast(wanted))
@@ -262,7 +262,7 @@ def _decimal(array: Any, kind: FieldType) -> Cast:
     return pc.if_else(missing | bad, pa.scalar(None, wanted), exact), bad
 
 
-def _instant(array: Any, kind: FieldType) -> Cast:
+def _instant(array: pa.Array, kind: FieldType) -> Cast:
     """Dates, times and timestamps of any unit as days or microseconds; a part below the unit is a loss."""
     wanted = arrow_type(kind)
     if pa.types.is_date32(array.type):
@@ -289,7 +289,7 @@ def _instant(array: Any, kind: FieldType) -> Cast:
     return pa.array(whole, pa.int64(), mask=missing | bad).view(wanted), bad & ~missing
 
 
-def _from_text(array: Any, kind: FieldType) -> Cast:
+def _from_text(array: pa.Array, kind: FieldType) -> Cast:
     """ISO 8601 text: what formats without such types (GeoJSON) deliver. Without a zone it is no instant."""
     pattern = {"date": _DAY, "time": _CLOCK, "timestamp": _ZONED, "timestamp_local": _ZONELESS}[kind.kind]
     wanted = arrow_type(kind)
@@ -310,7 +310,7 @@ def _clock(text: Any) -> Any:
     return on_a_day.cast(pa.timestamp("us")).view(pa.int64()).view(pa.time64("us"))
 
 
-def _list(array: Any, kind: FieldType, *, utc: bool) -> Cast:
+def _list(array: pa.Array, kind: FieldType, *, utc: bool) -> Cast:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_type))
     offsets = np.asarray(array.offsets)
@@ -323,7 +323,7 @@ def _list(array: Any, kind: FieldType, *, utc: bool) -> Cast:
     return (pc.if_else(bad, pa.scalar(None, lists.type), lists) if bad.any() else lists), bad
 
 
-def _struct(array: Any, kind: FieldType, *, utc: bool) -> Cast:
+def _struct(array: pa.Array, kind: FieldType, *, utc: bool) -> Cast:
     held = {unicodedata.normalize("NFC", each.name): at for at, each in enumerate(array.type)}
     bad = np.zeros(len(array), dtype=bool)
     children = []
@@ -408,7 +408,7 @@ def _typed_number(value: int | Decimal, kind: FieldType) -> Any:
     raise ValueError(value)
 
 
-def _attempt(array: Any, parse: Callable[[Any], Any]) -> Cast:
+def _attempt(array: pa.Array, parse: Callable[[Any], Any]) -> Cast:
     """Cast a column at once; where that fails, halve it until the rows that fail stand alone."""
     try:
         return parse(array), np.zeros(len(array), dtype=bool)

@@ -34,7 +34,7 @@ class Spool:
         StoreError: the scratch folder is full or cannot be written.
     """
 
-    def __init__(self, folder: str, name: str, schema: Any, *, packed: bool = True) -> None:
+    def __init__(self, folder: str, name: str, schema: pa.Schema, *, packed: bool = True) -> None:
         self._path = Path(folder) / f"{name}.arrow"
         self.schema = schema
         self.rows = 0
@@ -43,7 +43,7 @@ class Spool:
         self._sink: Any = None
         self._writer: Any = None
 
-    def write(self, batch: Any) -> None:
+    def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch."""
         try:
             if self._writer is None:
@@ -75,7 +75,7 @@ class Spool:
         with pa.OSFile(str(self._path), "rb") as handle, pa.ipc.open_stream(handle, options=options) as reader:
             yield from reader
 
-    def table(self) -> Any:
+    def table(self) -> pa.Table:
         """All rows at once; for spools that are known to be small (a bucket of `shuffle`)."""
         return pa.Table.from_batches(list(self.batches()), self.schema)
 

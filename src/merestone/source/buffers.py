@@ -9,7 +9,6 @@ Layout: Apache Arrow columnar format 1.5, "Physical Memory Layout".
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,7 @@ from merestone.source.columns import plain
 _SHORTEST_WKB = 9  # byte order, type, and a count of 0
 
 
-def fault_of(batch: Any, schema: Any, geometries: Collection[int]) -> str | None:
+def fault_of(batch: pa.RecordBatch, schema: pa.Schema, geometries: Collection[int]) -> str | None:
     """What is wrong with the buffers of a record batch, None where they hold together.
 
     Args:
@@ -36,7 +35,7 @@ def fault_of(batch: Any, schema: Any, geometries: Collection[int]) -> str | None
     return None
 
 
-def _fault(array: Any, is_wkb: bool) -> str | None:
+def _fault(array: pa.Array, is_wkb: bool) -> str | None:
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         # Bytes that are no text are found later, with their row. Here they must not hide what is wrong with the offsets.
         array = array.view(pa.large_binary() if pa.types.is_large_string(array.type) else pa.binary())

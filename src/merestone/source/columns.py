@@ -20,7 +20,7 @@ JSON_TEXT = {b"merestone:content": b"json"}  # field metadata: each value is one
 DATETIME_TEXT = {b"merestone:content": b"datetime"}  # field metadata: each value is an ISO 8601 date and time, with or without a zone
 
 
-def is_json_text(field: Any) -> bool:
+def is_json_text(field: pa.Field) -> bool:
     """Whether a field of a delivered schema holds JSON texts."""
     return (field.metadata or {}).get(b"merestone:content") == b"json"
 
@@ -52,7 +52,7 @@ def geometry_label(wanted: str, attributes: Sequence[str]) -> str:
     return wanted
 
 
-def plain_type(kind: Any) -> Any:
+def plain_type(kind: pa.DataType) -> pa.DataType:
     """The storage type under any extension types (a registered extension must not change what is read)."""
     return plain_type(kind.storage_type) if isinstance(kind, pa.BaseExtensionType) else kind
 

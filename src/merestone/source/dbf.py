@@ -162,7 +162,7 @@ def _rows(records: Any, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     return np.array(records[rows])
 
 
-def _arrow(each: DbfField, records: Any, live: npt.NDArray[np.int64]) -> Any:
+def _arrow(each: DbfField, records: Any, live: npt.NDArray[np.int64]) -> pa.DataType:
     if each.kind == "C":
         return pa.string()
     if each.kind == "L":
@@ -239,7 +239,7 @@ def _parsed(text: Any, each: DbfField, table: DbfTable, rows: npt.NDArray[np.int
         raise
 
 
-def _trimmed(cells: npt.NDArray[np.uint8]) -> Any:
+def _trimmed(cells: npt.NDArray[np.uint8]) -> pa.Array:
     """A binary array of cells without what pads them: blanks at the end, and everything from a zero byte on."""
     count, width = cells.shape
     zero = cells == 0
@@ -252,7 +252,7 @@ def _trimmed(cells: npt.NDArray[np.uint8]) -> Any:
     return pa.BinaryArray.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(body)])
 
 
-def _numbers(cells: npt.NDArray[np.uint8]) -> Any:
+def _numbers(cells: npt.NDArray[np.uint8]) -> pa.Array:
     """The text of number and date cells: blank cells and cells of asterisks (written where a value did not fit) are null."""
     plain = np.where(cells < 0x80, cells, ord("?"))  # a byte beyond ASCII is no digit, and must not break the text before it is named
     text = pc.ascii_trim_whitespace(_trimmed(plain).cast(pa.string()))

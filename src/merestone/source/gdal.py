@@ -173,7 +173,7 @@ class Gdal:
                 self._said.add(said)
 
 
-def geometry_places(schema: Any) -> list[int]:
+def geometry_places(schema: pa.Schema) -> list[int]:
     """Where the geometry columns stand in a schema of GDAL's: the last ones, whatever the attributes are called; the layer's own first."""
     at = len(schema)
     while at > 0 and (schema.field(at - 1).metadata or {}).get(b"ARROW:extension:name", b"").startswith((b"geoarrow", b"ogc")):

@@ -49,7 +49,7 @@ def stated(file: Any, path: str) -> dict[str, Any] | None:
     return _geo(file.schema_arrow, path) or _native(file) or _arrow(file.schema_arrow)
 
 
-def index_columns(schema: Any) -> set[str]:
+def index_columns(schema: pa.Schema) -> set[str]:
     """The columns in which pandas keeps a nameless index, as the file's `pandas` metadata names them: no column of the table."""
     try:
         described = parse_json((schema.metadata or {}).get(b"pandas") or b"{}")
@@ -100,7 +100,7 @@ class WkbSeen:
         self._marks = 0
         self._rows = 0
 
-    def add(self, wkb: Any) -> None:
+    def add(self, wkb: pa.Array | pa.ChunkedArray) -> None:
         """Take in a pyarrow binary array, the next rows of the column."""
         codes, rows, srids = _heads(wkb)
         if self._listed:
@@ -163,7 +163,7 @@ def _words(data: Any, starts: _Numbers, little: Any) -> _Numbers:
     return words
 
 
-def _geo(schema: Any, path: str) -> dict[str, Any] | None:
+def _geo(schema: pa.Schema, path: str) -> dict[str, Any] | None:
     raw = (schema.metadata or {}).get(b"geo")
     if raw is None:
         return None
@@ -205,7 +205,7 @@ def _resolved(text: str | None, texts: dict[bytes, bytes]) -> dict[str, Any]:
     return {"crs": wanted, "crs_note": "type of the column"}
 
 
-def _arrow(schema: Any) -> dict[str, Any] | None:
+def _arrow(schema: pa.Schema) -> dict[str, Any] | None:
     """What Arrow's field metadata says, which GeoArrow writers leave in files without `geo`."""
     columns: dict[str, Any] = {}
     for field in schema:
@@ -238,7 +238,7 @@ def _crs(text: str) -> CRS | None:
         return None
 
 
-def no_geo(path: str, schema: Any) -> Finding | None:
+def no_geo(path: str, schema: pa.Schema) -> Finding | None:
     """The warning for a file that knows of no geometry and has columns of bytes that may be one."""
     bytes_columns = [field.name for field in schema if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)]
     if not bytes_columns:

@@ -41,7 +41,7 @@ def can_read(encoding: str, kind: Any) -> bool:
     return pa.types.is_struct(kind) and [kind.field(at).name for at in range(kind.num_fields)] in (["x", "y"], ["x", "y", "z"])
 
 
-def to_wkb(encoding: str, array: Any) -> Any:
+def to_wkb(encoding: str, array: pa.Array) -> Any:
     """Nested coordinates as a pyarrow binary array of ISO WKB; null stays null."""
     geometry_type, depth = _KINDS[encoding]
     held = array.drop_null()

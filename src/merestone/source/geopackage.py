@@ -55,7 +55,7 @@ class _Judged:
     fits: Any
 
 
-def look(path: Path, layer: str, schema: Any, geometry: str | None, shown: str) -> Layer:
+def look(path: Path, layer: str, schema: pa.Schema, geometry: str | None, shown: str) -> Layer:
     """Judge the cells of a layer.
 
     Args:

@@ -126,7 +126,7 @@ class GeoParquetSource:
                 hint="copy or export it again",
             ) from fault
 
-    def _shaped(self, batch: Any, first_row: int) -> Any:
+    def _shaped(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         out = []
         for at, encoding, field in zip(self._kept, self._encodings, self._delivery.schema, strict=True):
             column = plain(batch.column(at))
@@ -169,7 +169,7 @@ class GeoParquetSource:
         return geometries[label]
 
 
-def _is_bytes(schema: Any, name: str) -> bool:
+def _is_bytes(schema: pa.Schema, name: str) -> bool:
     return name in schema.names and geoarrow.is_wkb(schema.field(name).type)
 
 
@@ -191,7 +191,7 @@ def _uuid_text(column: Any) -> Any:
     return pc.replace_substring_regex(digits, "^(.{8})(.{4})(.{4})(.{4})(.{12})$", r"\1-\2-\3-\4-\5")
 
 
-def _encoding(column: dict[str, Any], field: Any, path: str) -> str:
+def _encoding(column: dict[str, Any], field: pa.Field, path: str) -> str:
     encoding = str(column.get("encoding", "WKB"))
     kind = plain_type(field.type)
     if encoding.upper() == "WKB" and geoarrow.is_wkb(kind):

@@ -127,7 +127,7 @@ class _Shapes:
         self._stream = stream
         self._left = pa.array([], pa.binary())
 
-    def __call__(self, rows: int, shown: str) -> Any:
+    def __call__(self, rows: int, shown: str) -> pa.Array:
         parts = [self._left]
         held = len(self._left)
         while held < rows:
@@ -152,7 +152,7 @@ def _part(path: Path, suffix: str) -> Path | None:
     return None
 
 
-def _crs(field: Any) -> str | None:
+def _crs(field: pa.Field) -> str | None:
     described = parse_json((field.metadata or {}).get(b"ARROW:extension:metadata") or b"{}")
     crs = described.get("crs")
     return crs if crs is None or isinstance(crs, str) else json.dumps(crs, ensure_ascii=False)

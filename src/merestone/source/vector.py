@@ -164,7 +164,7 @@ class VectorSource:
             remedy="correct the geometry of this feature in the export",
         )
 
-    def _in_sqlite(self, schema: Any, names: list[str], geometries: list[GeometryColumn]) -> Layer:
+    def _in_sqlite(self, schema: pa.Schema, names: list[str], geometries: list[GeometryColumn]) -> Layer:
         """What SQLite says of the layer, with its columns under their delivered names."""
         attributes = [at for at in self._places if at]  # the first is the primary key or the number of the row: always an integer
         geometry = schema.field(self._geometries[0]).name if self._geometries else None
@@ -182,7 +182,7 @@ class VectorSource:
             read = census_of_sequence if self._found.format == "GeoJSONSeq" else census_of_collection
             return read(file, self._found.shown)
 
-    def _with_whole_times(self, schema: Any, names: list[str], fields: list[Any]) -> list[Any]:
+    def _with_whole_times(self, schema: pa.Schema, names: list[str], fields: list[Any]) -> list[Any]:
         """Fields where times are text: of a text sequence GDAL gives them to the millisecond, whatever stands there."""
         times = {
             name: schema.field(at).name
@@ -247,7 +247,7 @@ class VectorSource:
             hint="name one of them: «layer», or source.layer in a publication file",
         )
 
-    def _shaped(self, batch: Any, first_row: int) -> Any:
+    def _shaped(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         out = []
         for at, field in zip(self._places, self._delivery.schema, strict=False):  # geometries come after the attributes
             if field.name in self._made:
@@ -267,7 +267,7 @@ class VectorSource:
         return pa.RecordBatch.from_arrays(out, schema=self._delivery.schema)
 
 
-def _content(field: Any) -> dict[bytes, bytes] | None:
+def _content(field: pa.Field) -> dict[bytes, bytes] | None:
     metadata = field.metadata or {}
     is_json = isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name == "arrow.json"
     if is_json or metadata.get(b"ARROW:extension:name") == b"arrow.json":
@@ -275,7 +275,7 @@ def _content(field: Any) -> dict[bytes, bytes] | None:
     return DATETIME_TEXT if metadata.get(b"GDAL:OGR:type") == b"DateTime" else None
 
 
-def _geometry(label: str, field: Any, kind: str) -> GeometryColumn:
+def _geometry(label: str, field: pa.Field, kind: str) -> GeometryColumn:
     described = parse_json((field.metadata or {}).get(b"ARROW:extension:metadata") or b"{}")
     crs = described.get("crs")
     if crs is None:

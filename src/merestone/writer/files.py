@@ -62,7 +62,7 @@ class FileLayout:
     row_group_rows: int
 
     @property
-    def row_schema(self) -> Any:
+    def row_schema(self) -> pa.Schema:
         """The schema of rows on their way into a file: columns and geometry, without the covering."""
         return pa.schema([*self.columns, (self.geometry, pa.binary())])
 
@@ -124,7 +124,7 @@ def _geo_column(epsg: int, scan: kernel.Scan) -> dict[str, Any]:
     return out
 
 
-def encode(rows: Any, layout: FileLayout) -> tuple[bytes, tuple[float, float, float, float] | None]:
+def encode(rows: pa.Table, layout: FileLayout) -> tuple[bytes, tuple[float, float, float, float] | None]:
     """One data file: rows (of `layout.row_schema`, sorted) as GeoParquet 1.1 bytes, and their extent."""
     wkb = rows.column(layout.geometry).combine_chunks()
     scan = kernel.scan(wkb)
@@ -157,7 +157,7 @@ def encode(rows: Any, layout: FileLayout) -> tuple[bytes, tuple[float, float, fl
     return sink.getvalue().to_pybytes(), box
 
 
-def sort_rows(rows: Any, key_bytes: Any, layout: FileLayout) -> Any:
+def sort_rows(rows: pa.Table, key_bytes: pa.Array, layout: FileLayout) -> pa.Table:
     """Rows in the order of a file: along the Hilbert curve of the centres of their boxes, then by key; rows without a position last."""
     scan = kernel.scan(rows.column(layout.geometry).combine_chunks())
     centre = (scan.bounds[:, :2] + scan.bounds[:, 2:]) / 2
@@ -166,7 +166,7 @@ def sort_rows(rows: Any, key_bytes: Any, layout: FileLayout) -> Any:
     return rows.take(order)
 
 
-def write_partition(store: Store, rows: Any, layout: FileLayout, *, partition: str, stem: str, run_id: str) -> list[DataFile]:
+def write_partition(store: Store, rows: pa.Table, layout: FileLayout, *, partition: str, stem: str, run_id: str) -> list[DataFile]:
     """Write the sorted rows of one partition beside what is there, read each file back, and return its entries, still without a version.
 
     Raises:
@@ -199,7 +199,7 @@ def _read_back(store: Store, file: DataFile) -> None:
         )
 
 
-def write_table(store: Store, name: str, table: Any, **options: Any) -> ObjectRef:
+def write_table(store: Store, name: str, table: pa.Table, **options: Any) -> ObjectRef:
     """Write one Parquet object (change log, checkpoint, findings, rejects) and return its reference."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", row_group_size=131_072, write_page_checksum=True, **options)
@@ -209,7 +209,7 @@ def write_table(store: Store, name: str, table: Any, **options: Any) -> ObjectRe
     return ObjectRef(name, table.num_rows, len(raw), sha256(raw), footer_sha256=_footer(pa.BufferReader(data), len(raw)), tag=tag)
 
 
-def write_pieces(store: Store, name: str, schema: Any, pieces: Iterable[Any], folder: str) -> ObjectRef:
+def write_pieces(store: Store, name: str, schema: pa.Schema, pieces: Iterable[Any], folder: str) -> ObjectRef:
     """As `write_table`, for a table that comes in pieces of one row group each and is never held whole; it passes through `folder`."""
     local = Path(folder) / name.replace("/", "-")
     rows = 0

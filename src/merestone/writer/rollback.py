@@ -229,7 +229,7 @@ def _delivered(manifest: Manifest) -> str:
     return str(manifest.delivery.get("set_digest", ""))
 
 
-def _counts(log: Any, features: int) -> dict[str, int]:
+def _counts(log: pa.Table, features: int) -> dict[str, int]:
     """Nothing was delivered; the classes are those of the step."""
     classes = np.asarray(log.column("class").cast(pa.string()))
     out = {name: int((classes == name).sum()) for name in CHANGE_CLASSES}
