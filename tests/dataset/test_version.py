@@ -1,5 +1,8 @@
 """Reading a version: exactly its rows, by box and columns, or an error that names the damaged file."""
 
+import re
+from dataclasses import replace
+
 import geopandas as gpd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +15,7 @@ from dataset.build import CONTRACT, Miniature, row, seen, state_of
 from merestone.contract.contract import Field, FieldType
 from merestone.dataset.columns import stored_type
 from merestone.dataset.manifest import sha256
-from merestone.dataset.version import Dataset
+from merestone.dataset.version import Dataset, Version
 from merestone.errors import CorruptError, StoreError, UsageError
 from merestone.storage.local import LocalStore
 from stores import MemoryStore
@@ -281,3 +284,28 @@ def test_a_contract_that_cannot_be_read_is_corrupt(mini):
     with pytest.raises(CorruptError, match="cannot be read"):
         columns_of(replace(manifest, key=broken, contract={**manifest.contract, "schema_fields": []}), [])
     assert CONTRACT.crs_epsg == 28992
+
+
+def test_a_notebook_shows_a_dataset_and_a_version_without_reading_a_data_file(mini):
+    """Every text is escaped, and no address of the network stands in it."""
+    mini.publish(GRID)
+    dataset = Dataset(mini.store)
+    reader = dataset.version()
+    evil = replace(reader.manifest, name="<script>x</script>", contract_version="<b>", key={"columns": ["<img src=x>"]})
+    for file in dataset.files():
+        mini.store.delete(file.path)
+    shown = [dataset._repr_html_(), reader._repr_html_(), Version(mini.store, evil)._repr_html_()]
+    for each in shown:
+        assert each.startswith("<table>")
+        assert "rank (integer)" in each
+        assert ">100<" in each  # features
+        assert not re.search(r"<(script|img|b|link)\b|https?:", each)
+    assert "&lt;script&gt;x&lt;/script&gt;" in shown[2]
+    assert "&lt;img src=x&gt;" in shown[2]
+    assert str(mini.store.url) in shown[0]
+
+
+def test_a_notebook_shows_why_a_dataset_cannot_be_read(tmp_path):
+    shown = Dataset(LocalStore(tmp_path / "<i>"))._repr_html_()
+    assert "holds no published dataset" in shown
+    assert "<i>" not in shown

@@ -22,7 +22,8 @@ from merestone.dataset.pages import live_files
 from merestone.dataset.proved import HINT, opened
 from merestone.dataset.rows import shaped
 from merestone.document.json_reader import parse_json
-from merestone.errors import CorruptError, MissingError, UsageError
+from merestone.errors import CorruptError, MerestoneError, MissingError, UsageError
+from merestone.results import notebook
 from merestone.storage.port import Store
 
 if TYPE_CHECKING:
@@ -106,6 +107,17 @@ class Dataset:
         """See `Version.to_geodataframe`."""
         return self.version(version).to_geodataframe(columns=columns, bbox=bbox)
 
+    def _repr_html_(self) -> str:
+        """What is current, as a table in a notebook; reads the pointer and its manifest only.
+
+        A dataset without a version, or a damaged one, shows what `current` says of it: a notebook prints an error for a mere name otherwise.
+        """
+        try:
+            manifest = self.current().manifest
+        except MerestoneError as fault:
+            return notebook.facts("Dataset", {"url": self.url, "error": fault})
+        return notebook.facts(f"Dataset {manifest.name}", {"url": self.url, **_facts(manifest)})
+
 
 class Version:
     """One version of a dataset."""
@@ -128,6 +140,10 @@ class Version:
         if self._files is None:
             self._files = live_files(self.store, self.manifest.files)
         return self._files
+
+    def _repr_html_(self) -> str:
+        """The version as a table in a notebook; reads nothing but the manifest that it has."""
+        return notebook.facts(f"Version {self.number} of {self.manifest.name}", _facts(self.manifest))
 
     @property
     def columns(self) -> Columns:
@@ -235,6 +251,21 @@ class Version:
             for table in parquet.groups(wanted, groups):
                 met = table if bbox is None else table.filter(_rows_meet(table.column(cover), bbox))
                 yield from shaped(file, met, schema).to_batches()
+
+
+def _facts(manifest: Manifest) -> dict[str, Any]:
+    """What a notebook shows of a version."""
+    return {
+        "version": manifest.version,
+        "published": manifest.time_utc,
+        "contract": manifest.contract_version,
+        "features": manifest.features,
+        "key": manifest.key["columns"],
+        "fields": [f"{each['name']} ({each['type']})" for each in manifest.contract["schema_fields"]],
+        "files": manifest.files.count,
+        "bytes": manifest.files.bytes,
+        "bbox": manifest.files.bbox,
+    }
 
 
 def check_box(bbox: Sequence[float]) -> Box:
