@@ -233,7 +233,7 @@ def _changed(settled: Settled, unit: str) -> Changed | None:
     )
 
 
-def _guards(
+def _guards(  # noqa: PLR0913, PLR0917 - each is the value of another step of the verdict
     run: Run,
     known: Known,
     processed: Processed,

@@ -320,7 +320,7 @@ def _layout(publication: Publication, contract: Contract, delivery: Delivery, ca
 # --- the parent ------------------------------------------------------------------------------------------------------------------------
 
 
-def _parent(
+def _parent(  # noqa: PLR0913 - each is settled by another part of the preparation
     publication: Publication,
     contract: Contract,
     last: Manifest | None,

@@ -93,7 +93,7 @@ def publish_onto(
                 run.attempt.leave()
 
 
-def _publish(run: Run) -> PublishResult:
+def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the order of the line, with every way out, stands in one place
     with run.stage("prepare"):
         terms = run.prepared = prepare(run.publication, run.head, scheme=run.scheme)
     findings = list(terms.findings)

@@ -213,21 +213,7 @@ def _classes(delta: Counts) -> str:
 def _details(delta: Counts, changed: Changed | None) -> list[str]:
     lines = []
     if changed is not None and delta.changed:
-        parts = []
-        if changed.attributes:
-            parts.append(f"{count(changed.attributes)} attributes")
-        if changed.geometry:
-            parts.append(f"{count(changed.geometry)} geometry")
-        if changed.both:
-            parts.append(f"{count(changed.both)} both")
-        text = ", ".join(parts)
-        if changed.largest_move is not None:
-            text += f" (largest move {distance(changed.largest_move, changed.unit)})"
-        if delta.reversed:
-            text += f"; {count(delta.reversed)} only reversed"
-        if changed.most is not None:
-            text += f"; most in {visible(changed.most[0])} ({count(changed.most[1])})"
-        lines.append(row("changed", text))
+        lines.append(row("changed", _what_changed(delta, changed)))
     if delta.rekeyed:
         lines.append(row("rekeyed", f"{plural(delta.rekeyed, 'feature')} with the same content under another key (added and removed)"))
     if delta.refreshed or delta.suppressed:
@@ -242,6 +228,19 @@ def _details(delta: Counts, changed: Changed | None) -> list[str]:
     if delta.replaced:
         lines.append(row("replaced", f"{plural(delta.replaced, 'feature')} written to another cell; their content did not change"))
     return lines
+
+
+def _what_changed(delta: Counts, changed: Changed) -> str:
+    """What differs in the changed features: "371 attributes, 38 geometry (largest move 2.41 m), 3 both; most in owner_class (290)"."""
+    parts = {"attributes": changed.attributes, "geometry": changed.geometry, "both": changed.both}
+    text = ", ".join(f"{count(number)} {name}" for name, number in parts.items() if number)
+    if changed.largest_move is not None:
+        text += f" (largest move {distance(changed.largest_move, changed.unit)})"
+    if delta.reversed:
+        text += f"; {count(delta.reversed)} only reversed"
+    if changed.most is not None:
+        text += f"; most in {visible(changed.most[0])} ({count(changed.most[1])})"
+    return text
 
 
 def _findings(findings: Iterable[Finding]) -> list[str]:

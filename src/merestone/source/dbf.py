@@ -260,6 +260,22 @@ def _numbers(cells: npt.NDArray[np.uint8]) -> pa.Array:
     return pc.if_else(pc.match_substring_regex(text, r"^\**$"), pa.scalar(None, pa.string()), text)
 
 
+def _declared(path: Path, ldid: int, shown: str) -> tuple[str | None, str]:
+    """The codec that the .cpg or the header declares, and where it stands; None where neither does."""
+    cpg = next((each for each in (path.with_suffix(".cpg"), path.with_suffix(".CPG")) if each.is_file()), None)
+    if cpg is not None:
+        text = _read(cpg, 64).decode("ascii", "replace").strip("\ufeff\ufffd\0 \r\n")
+        declared = _cpg_codec(text)
+        if declared is None:
+            raise SourceError(
+                f"{shown}: {cpg.name} names an unknown encoding {text!r}", field=shown, hint="state the encoding in source.encoding"
+            )
+        return declared, f"{cpg.name} ({text})"
+    if ldid in _LDID:
+        return _LDID[ldid], f"byte 29 of the .dbf (0x{ldid:02X}, {_LDID[ldid]})"
+    return None, ""
+
+
 def _encoding(
     path: Path, ldid: int, shown: str, asserted: str | None, text_places: list[tuple[int, int]], records: Any, live: npt.NDArray[np.int64]
 ) -> tuple[str, tuple[Finding, ...]]:
@@ -273,17 +289,7 @@ def _encoding(
             return codecs.lookup(asserted).name, ()
         except LookupError:
             raise SourceError(f"{asserted!r} is no encoding", field="source.encoding", hint="use for example utf-8 or cp1252") from None
-    cpg = next((each for each in (path.with_suffix(".cpg"), path.with_suffix(".CPG")) if each.is_file()), None)
-    declared, where = None, ""
-    if cpg is not None:
-        text = _read(cpg, 64).decode("ascii", "replace").strip("\ufeff\ufffd\0 \r\n")
-        declared, where = _cpg_codec(text), f"{cpg.name} ({text})"
-        if declared is None:
-            raise SourceError(
-                f"{shown}: {cpg.name} names an unknown encoding {text!r}", field=shown, hint="state the encoding in source.encoding"
-            )
-    elif ldid in _LDID:
-        declared, where = _LDID[ldid], f"byte 29 of the .dbf (0x{ldid:02X}, {_LDID[ldid]})"
+    declared, where = _declared(path, ldid, shown)
     if declared == "utf-8":
         return "utf-8", ()
     beyond_ascii, is_utf8, control, undefined = _byte_kinds(text_places, records, live)

@@ -6,7 +6,7 @@ Not here: shapefiles (`shapefile`), Parquet (`geoparquet`), which file is meant 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -69,24 +69,9 @@ class VectorSource:
             names, fields = self._with_ids(names, fields, census, spec)
         if found.format == "GeoJSONSeq":
             fields = self._with_whole_times(schema, names, fields)
-        geometries: list[GeometryColumn] = []
-        findings: list[Finding] = []
-        for at in self._geometries:
-            label = geometry_label(
-                (schema.field(at).name if geometries else str(meta["geometry_name"] or "")) or "geometry",
-                [*names, *(each.name for each in geometries)],
-            )
-            column, doubts = with_assertion(_geometry(label, schema.field(at), found.format), spec.crs)
-            geometries.append(column)
-            findings += [] if len(geometries) > 1 else doubts
-            fields.append(pa.field(label, pa.binary()))
-        geometry = next((each for each in geometries if spec.geometry in (None, each.name)), None)
-        if spec.geometry is not None and geometry is None:
-            raise SourceError(
-                f"{found.shown} has no geometry column {spec.geometry!r}; it has: {', '.join(each.name for each in geometries) or 'none'}",
-                field="source.geometry",
-                hint="name one of them, or leave out source.geometry" if geometries else "leave out source.geometry",
-            )
+        geometries, findings = self._geometry_columns(schema, names, str(meta["geometry_name"] or ""), spec)
+        fields += [pa.field(each.name, pa.binary()) for each in geometries]
+        geometry = _wanted(geometries, spec, found.shown)
         rows = self._gdal.count(self._layer) if found.format in _COUNTED else None
         seen = self._in_sqlite(schema, names, geometries) if found.format == "GPKG" else None
         rows = rows if seen is None else seen.rows
@@ -119,6 +104,21 @@ class VectorSource:
             findings=(*findings, *(seen.findings if seen is not None else ()), *self._gdal.spoken()),
             misfits=tuple(each for each in misfits if each.name in {field.name for field in fields}),
         )
+
+    def _geometry_columns(
+        self, schema: pa.Schema, names: list[str], first: str, spec: SourceSpec
+    ) -> tuple[list[GeometryColumn], list[Finding]]:
+        """The geometry columns in the order of the layer, and what there is to say about the CRS of the first; `first` is GDAL's name of it."""
+        geometries: list[GeometryColumn] = []
+        findings: list[Finding] = []
+        for at in self._geometries:
+            label = geometry_label(
+                (schema.field(at).name if geometries else first) or "geometry", [*names, *(each.name for each in geometries)]
+            )
+            column, doubts = with_assertion(_geometry(label, schema.field(at), self._found.format), spec.crs)
+            geometries.append(column)
+            findings += [] if len(geometries) > 1 else doubts
+        return geometries, findings
 
     @property
     def delivery(self) -> Delivery:
@@ -288,3 +288,15 @@ def _geometry(label: str, field: pa.Field, kind: str) -> GeometryColumn:
     if crs.get("name") in _UNDEFINED:
         return GeometryColumn(label, None, _UNDEFINED[crs["name"]])
     return GeometryColumn(label, json.dumps(crs, ensure_ascii=False), "file")
+
+
+def _wanted(geometries: Sequence[GeometryColumn], spec: SourceSpec, shown: str) -> GeometryColumn | None:
+    """The geometry that the source description asks for, or the first one."""
+    geometry = next((each for each in geometries if spec.geometry in (None, each.name)), None)
+    if spec.geometry is not None and geometry is None:
+        raise SourceError(
+            f"{shown} has no geometry column {spec.geometry!r}; it has: {', '.join(each.name for each in geometries) or 'none'}",
+            field="source.geometry",
+            hint="name one of them, or leave out source.geometry" if geometries else "leave out source.geometry",
+        )
+    return geometry
