@@ -21,7 +21,7 @@ def parse_json(
         parse_constant: makes a value of NaN and the infinities, or raises ValueError.
 
     Raises:
-        ValueError: the text is no JSON, or nests deeper than Python's parser goes (about a thousand levels).
+        ValueError: the text is not JSON, or nests deeper than Python's parser goes (about a thousand levels).
     """
     try:
         return json.loads(data, parse_float=parse_float, parse_constant=parse_constant)

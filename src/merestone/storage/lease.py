@@ -2,7 +2,7 @@
 
 A lease decides who is called dead, never who may write: that is the pointer's compare-and-swap. Its holder renews it while it lives. It has
 ended when its time is over by more than the clocks of two machines may differ; or at once, where the owner was a process of this machine
-and is no more.
+that has ended.
 
 Not here: attempts and their intents (`writer`), the store's verbs (`port`). The only clock and the only look at processes below `line`.
 """
@@ -53,7 +53,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a lease's object says. `number` grows with every new holder; `mark` tells two leases of one process apart."""
+    """What a lease's object says. `number` grows with every new holder; `mark` separates two leases of one process."""
 
     owner: Owner
     ends: float
@@ -66,7 +66,7 @@ class Terms:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Terms | None:
-        """Read what an object says, None where it is no lease."""
+        """Read what an object says, None where it is not a lease."""
         try:
             doc = json.loads(data)
             return cls(

@@ -62,7 +62,7 @@ class LocalStore:
             return pa.OSFile(str(path), "r")
 
     def get_range(self, name: str, start: int, length: int) -> bytes:
-        """The bytes from `start` on, at most `length`. Raises FileNotFoundError where there is no such object."""
+        """The bytes from `start` on, at most `length`. Raises FileNotFoundError where the object does not exist."""
         path = self._path(name)
         with self._faults("read", name), self._opened(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
             file.seek(start)

@@ -126,7 +126,7 @@ class MemoryStore:
         return found
 
     def _put_if(self, name: str, tag: str | None, data: bytes) -> bool:
-        """The conditional write of an object store (If-Match, or If-None-Match where there is no tag)."""
+        """The conditional write of an object store (If-Match, or If-None-Match where no tag is given)."""
         with self._lock:
             found = self._objects.get(name)
             if (found.tag if found is not None else None) != tag:
@@ -150,5 +150,5 @@ def memory_store(url: str) -> MemoryStore | None:
 
 
 def _tag(data: bytes) -> str:
-    """What S3 makes of an upload: a digest of the content, so that equal bytes have equal tags."""
+    """What S3 makes of an upload: a digest of the content. Equal bytes have equal tags."""
     return hashlib.md5(data, usedforsecurity=False).hexdigest()

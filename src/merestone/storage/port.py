@@ -39,7 +39,7 @@ class Reader(Protocol):
     def list(self, prefix: str) -> Iterator[tuple[str, int]]:
         """Names and sizes below a prefix (a folder name ending in "/", or "" for all), in the order of the names' bytes.
 
-        A store answers page by page: an object that comes or goes meanwhile may or may not be named. What is no whole object never is.
+        A store answers page by page: an object that comes or goes meanwhile may or may not be named. An object that is not whole is never named.
         """
         ...
 
