@@ -25,7 +25,7 @@ def nights(estate, tmp_path):
     fields = [dict(each) for each in FIELDS]
     fields[1]["nullable"] = False
     made = estate(fields, geometry_type="point", key=["pid"], epsg=28992, precision=3).by_place(10).agreed()
-    made.settings["rejects"] = {"max_fraction": 0.5}
+    made.settings |= {"rejects": {"max_fraction": 0.5}, "crs": {"accept": ["EPSG:4326"]}}
     changed = {"p3": {"owner": "b"}, "p5": {"geometry": Point(5.3, 52.3)}, "p7": None, "p9": {"owner": None}, "p99": {"rank": 99}}
     for number, given in enumerate((rows(), rows(**changed), rows(**{**changed, "p9": {}, "p11": {"rank": 5}}))):
         assert made.publish(save(given, tmp_path / f"{number}.gpkg")).status == "published"

@@ -20,6 +20,7 @@ def nights(tmp_path_factory):
     fields = [dict(each) for each in FIELDS]
     fields[1]["nullable"] = False
     made = Estate(folder / "product", fields, geometry_type="point", key=["pid"], epsg=28992, precision=3).agreed()
+    made.settings["crs"] = {"accept": ["EPSG:4326"]}
     made.publish(save(rows(), folder / "first.gpkg"))
     made.publish(save(rows(p3={"owner": "b"}, p7=None), folder / "second.gpkg"))
     made.refused = made.publish(save(rows(p3={"owner": None}), folder / "bad.gpkg")).result.run_id

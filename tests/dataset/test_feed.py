@@ -11,7 +11,7 @@ from merestone.dataset.feed import CLASSES, FEED_SCHEMA, changes, fold, had, has
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, UsageError
 from merestone.storage.local import LocalStore
-from stores import MemoryStore
+from stores import fresh
 
 ROWS = st.builds(
     row,
@@ -52,7 +52,7 @@ def told(table):
 @settings(max_examples=60, deadline=None)
 @given(states=st.lists(STATES, min_size=2, max_size=5), data=st.data())
 def test_the_feed_between_any_two_versions_is_their_difference(states, data):
-    mini = Miniature(MemoryStore())
+    mini = Miniature(fresh())
     for state in states:
         mini.publish(state)
     start = data.draw(st.integers(0, len(states)))

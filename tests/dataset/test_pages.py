@@ -19,7 +19,7 @@ from merestone.writer.commit import begin
 from merestone.writer.history import RECENT, next_history
 from merestone.writer.pages import MOST_PAGES, write_page
 from merestone.writer.rollback import rollback
-from stores import MemoryStore
+from stores import fresh
 
 NAMES = [f"d={n}" for n in range(9)]
 BOX = st.none() | st.tuples(*[st.floats(-1e9, 1e9)] * 4)
@@ -47,7 +47,7 @@ def written(version, partition, boxes):
 @given(NIGHTS, st.booleans())
 @settings(deadline=None)
 def test_pages_and_checkpoints_give_what_a_dictionary_gives(nights, by_column):
-    store, files, plain = MemoryStore(), FileSet(), {}
+    store, files, plain = fresh(), FileSet(), {}
     for version, night in enumerate(nights, 1):
         new = {name: Entry(name, name[2:] if by_column else None, written(version, name, boxes)) for name, boxes in night.items()}
         old = live_entries(store, files)
@@ -66,7 +66,7 @@ def test_pages_and_checkpoints_give_what_a_dictionary_gives(nights, by_column):
 
 
 def test_a_version_writes_what_it_replaces_and_a_checkpoint_when_the_log_is_long():
-    store = MemoryStore()
+    store = fresh()
     names = [f"d={n}" for n in range(120)]
     files = write_page(store, "r1-n", 1, FileSet(), {}, {name: Entry(name, None, written(1, name, [None])) for name in names})
     rows = []
@@ -84,13 +84,13 @@ def test_a_version_writes_what_it_replaces_and_a_checkpoint_when_the_log_is_long
 
 
 def test_a_version_that_replaces_nothing_writes_no_page():
-    store = MemoryStore()
+    store = fresh()
     files = write_page(store, "r1-n", 1, FileSet(), {}, {"": Entry("", None, written(1, "", [None]))})
     assert write_page(store, "r2-n", 2, files, live_entries(store, files), {}) == files
 
 
 def test_pages_that_do_not_add_up_are_corrupt():
-    store = MemoryStore()
+    store = fresh()
     files = write_page(store, "r1-n", 1, FileSet(), {}, {"": Entry("", None, written(1, "", [None]))})
     for wrong in (dataclasses.replace(files, count=2), dataclasses.replace(files, bytes=1)):
         with pytest.raises(CorruptError, match=r"_pages/r1-n-1\.parquet"):
@@ -125,7 +125,7 @@ def follow(store, head, base, version):
 
 def test_the_history_holds_every_version_in_few_objects(base, monkeypatch):
     monkeypatch.setattr("merestone.writer.history.RECENT", 4)
-    store, head, expected = MemoryStore(), None, []
+    store, head, expected = fresh(), None, []
     real = store.get
     for version in range(1, 2 * 64 + 3 * 4 + 4):
         head = follow(store, head, base, 2 * version)  # gaps are legal

@@ -12,7 +12,7 @@ from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError
 from merestone.writer.commit import begin
 from merestone.writer.rollback import rollback
-from stores import MemoryStore
+from stores import fresh
 
 OLD = {f"p{n}": row(f"name {n % 7}", n, (n, n % 11), f"district=D{n % 2}") for n in range(60)}
 NEW = {**{pid: each for pid, each in OLD.items() if pid != "p9"}, "p0": row("edited", 0, (1, 1), "district=D0")}
@@ -20,7 +20,7 @@ NEW = {**{pid: each for pid, each in OLD.items() if pid != "p9"}, "p0": row("edi
 
 @pytest.fixture(scope="module")
 def published():
-    mini = Miniature(MemoryStore(), row_group_rows=20)
+    mini = Miniature(fresh(), row_group_rows=20)
     mini.publish(OLD)
     mini.publish(NEW)
     return mini

@@ -18,7 +18,7 @@ from merestone.dataset.manifest import sha256
 from merestone.dataset.version import Dataset, Version
 from merestone.errors import CorruptError, StoreError, UsageError
 from merestone.storage.local import LocalStore
-from stores import MemoryStore
+from stores import fresh
 
 GRID = {
     f"p{x}{y}": row(name=f"{x},{y}", rank=x * 10 + y, at=(x * 10.0, y * 10.0), partition=f"district=D{x // 5}")
@@ -95,7 +95,7 @@ def mixed():
         x, y = n * 2.5, (n * 37) % 100
         shape = [LineString([(x, y), (x + 13, y + 3)]), box(x, y, x + 7, y + 7), Polygon([(x, y), (x + 9, y), (x, y + 9)]), None][n % 4]
         state[f"s{n}"] = (f"s{n}", n, shape, f"district=D{n % 3}")
-    mini = Miniature(MemoryStore(), row_group_rows=4, target_rows=20)
+    mini = Miniature(fresh(), row_group_rows=4, target_rows=20)
     mini.publish(state)
     return mini
 
@@ -227,7 +227,7 @@ def test_a_damaged_file_is_named_and_never_means_missing_rows(mini, change):
 
 def test_half_a_file_that_the_store_calls_whole_is_never_published():
     """The store keeps the first half of one data file and answers success: the old version stays, and the file is named."""
-    mini = Miniature(MemoryStore())
+    mini = Miniature(fresh())
     mini.publish(GRID)
     create = mini.store.create
 
