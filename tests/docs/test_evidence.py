@@ -88,7 +88,7 @@ def test_the_commands_of_the_guide(folder, monkeypatch):
     for words in (
         "as v2 made it",
         "VERIFIED: 3 events of 0301-17/4",
-        "is a sound record",
+        "is a valid record",
         "lineage is complete",
         "is whole",
         "kept by hold",

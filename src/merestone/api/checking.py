@@ -66,9 +66,9 @@ def check(
     """
     if now is not None and now.tzinfo is None:
         raise UsageError("the time of a check needs a time zone", field="now", hint="give a datetime with a zone, such as UTC")
+    keep_apart({"errors": errors, "html": html, "junit": junit, "sarif": sarif}, [target, contract, source])
     if errors is not None:
         check_errors_path(os.fspath(errors))
-    keep_apart({"errors": errors, "html": html, "junit": junit, "sarif": sarif}, [target, contract, source])
     publication, delivery, named = _what(target, contract, layer, source)
     reports: dict[Path | None, Callable[[CheckResult], str]] = {
         junit: ci.junit,

@@ -70,9 +70,9 @@ def diff(
         >>> merestone.diff("sunday.geojson", "monday.geojson", key=["parcel_id"]).delta.changed
         1
     """
+    keep_apart({"html": html, "out": out}, [older, newer, contract])
     if out is not None:
         extract.check_changes_path(os.fspath(out))
-    keep_apart({"html": html, "out": out}, [older, newer, contract])
     settings = ComparisonSettings(
         tuple(key), None if contract is None else os.fspath(contract), precision, tuple(ignore), layer, with_keys=keys
     )

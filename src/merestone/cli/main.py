@@ -61,13 +61,19 @@ class Root(Family):
         """Run a command line; ends the process with the exit code, or returns it where `standalone_mode` is off."""
         arguments = list(sys.argv[1:] if args is None else args)
         flags = arguments[: arguments.index("--")] if "--" in arguments else arguments
-        path, command = reached(self, flags)
-        code = edge.end(
-            lambda: click.Group.main(
-                self, arguments, prog_name, complete_var, standalone_mode=False, windows_expand_args=windows_expand_args, **extra
-            ),
-            edge.Call(command, as_json="--json" in flags or environment_flag(path, "--json"), debug="--debug" in flags),
-        )
+        as_json, debug = "--json" in flags, "--debug" in flags
+
+        def called() -> int:
+            path, command = reached(self, flags)
+            return edge.end(
+                lambda: click.Group.main(
+                    self, arguments, prog_name, complete_var, standalone_mode=False, windows_expand_args=windows_expand_args, **extra
+                ),
+                edge.Call(command, as_json=as_json or environment_flag(path, "--json"), debug=debug),
+            )
+
+        # The outer end is for Ctrl-C and faults while the modules of the command are loaded.
+        code = edge.end(called, edge.Call(as_json=as_json, debug=debug))
         if standalone_mode:
             sys.exit(code)
         return code
