@@ -64,20 +64,22 @@ def test_a_flipped_byte_is_named_or_has_no_effect(published, monkeypatch, small)
     monkeypatch.setattr(proved, "SMALL", small)
     store, silent = published.store, set()
     truth, unread = everything(store), Dataset(store).manifest(1).changes.path
-    for name in sorted(store.objects):
+    names = [name for name, _ in store.list("")]
+    for name in names:
         if name.startswith(("_runs/", "_intents/")):
             continue  # evidence of attempts: no version depends on it
-        whole = store.objects[name]
+        whole = store.get(name)
         for at in flips(whole, name):
-            store.objects[name] = whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :]
+            flipped = whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :]
+            assert store.swap(name, whole, flipped)
             fault = outcome(store, truth)
-            store.objects[name] = whole
+            assert store.swap(name, flipped, whole)
             if fault is None:
                 silent.add(name)
             else:
                 assert fault.exit_code == 6
                 assert name in f"{fault.field} {fault.message}" or name == "_current.json", f"{name} at {at}: {fault.message}"
-    assert silent <= ({unread} if small else {unread, *(name for name in store.objects if name.endswith(".parquet"))})
+    assert silent <= ({unread} if small else {unread, *(name for name in names if name.endswith(".parquet"))})
 
 
 @pytest.mark.parametrize("how", ["missing", "short", "altered"])
@@ -87,13 +89,14 @@ def test_a_damaged_version_is_never_made_current_again(published, how):
     named = [each.path for each in Dataset(store).files(1)] + [first.changes.path, first.files.pages[0].path]
     assert len(named) == 4
     for name in named:
-        head, whole = current(store), store.objects[name]
-        store.objects[name] = whole[:-1] if how == "short" else whole[:60] + bytes([whole[60] ^ 1]) + whole[61:]
-        if how == "missing":
-            del store.objects[name]
+        head, whole = current(store), store.get(name)
+        store.delete(name)
+        if how != "missing":
+            store.create(name, whole[:-1] if how == "short" else whole[:60] + bytes([whole[60] ^ 1]) + whole[61:])
         attempt = begin(store, run_id="back", nonce=name[-12:-8], name="parcels", started_utc=published.time(), parent=head)
         with pytest.raises(CorruptError, match=name):
             rollback(attempt, head, to=1, reason="wrong", now=published.time())
         attempt.leave()
-        store.objects[name] = whole
+        store.delete(name)
+        store.create(name, whole)
         assert current(store) == head
