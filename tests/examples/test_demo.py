@@ -99,7 +99,7 @@ def _bytes(clone, day):
         "schema.key_null           ID: 1 null key (row 2643 of the file)",
         "schema.extra              OBJECTID not in the contract",
         "schema.extra              Shape_Length not in the contract",
-        "schema.type               last_edited_date: integer where date is agreed",
+        "schema.column_type        last_edited_date: integer where date is agreed",
         "geometry.empty_geometry   geometry: row 2643 empty",
         "REFUSED by its contract. v3 stays current; nothing published.",
     ],

@@ -173,7 +173,7 @@ def test_a_check_that_ended_before_the_first_row_does_not_claim_an_empty_deliver
 def test_an_empty_delivery_that_passes_is_told():
     said = text.check(CheckResult("a.gpkg", "c.yaml", "pass", 0))
     assert "passes c.yaml (0 rows)" in said
-    assert "there is no row in it" in said
+    assert "it has no rows; `publish` stops it" in said
     assert "no row" not in text.check(CheckResult("a.gpkg", "c.yaml", "pass", 1))
 
 
