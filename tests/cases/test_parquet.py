@@ -49,7 +49,7 @@ def test_n12_a_number_is_no_crs(estate):
     product = estate([{"name": "pid", "type": "string"}], **POINT)
     night = product.publish(CASES / "N12/crs_number.parquet")
     refused(night, product)
-    assert "crs 4326 in the geo metadata is no PROJJSON" in night.said
+    assert "crs 4326 in the geo metadata is not PROJJSON" in night.said
     night = product.publish({"path": str(CASES / "N12/crs_number.parquet"), "crs": "EPSG:4326"})
     assert night.status == "published", night.said
 

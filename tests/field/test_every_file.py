@@ -186,7 +186,7 @@ ODD = (
     Odd(
         "metadata names a column that is not there",
         FIXTURES + "geoparquet-misc/random_nocrs.parquet",
-        drafted=("names 'geometry', which is no column",),
+        drafted=("names 'geometry', which is not a column",),
     ),
     Odd("no rows", FIXTURES + "flatgeobuf/empty.fgb", drafted=("has no rows",)),
     Odd("no attributes", FIXTURES + "flatgeobuf/heterogeneous.fgb", drafted=("has no attribute columns",)),

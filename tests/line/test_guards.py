@@ -342,7 +342,7 @@ def test_row_numbers_as_keys_are_seen_on_a_sample(product, tmp_path, no_pass_2):
 
 
 def test_the_extent_is_compared_in_the_delivered_crs(product, tmp_path):
-    """A box in one CRS is no box in another: the same rows again are no shift at all."""
+    """A box in one CRS is not a box in another: the same rows again are no shift at all."""
     product.terms |= {"crs_epsg": 4326, "contract_version": "v1.0.0-crs:EPSG:4326-res:1m", "coordinate_precision": 7}
     product.terms["extent"] = [8, 50, 10, 52]
     product.settings["crs"] = {"accept": ["EPSG:25832"]}

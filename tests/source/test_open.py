@@ -191,8 +191,8 @@ def test_what_is_not_what_its_name_says_is_refused(tmp_path, name, text, expecte
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("{here}/-", "standard input is not read"),
-        ("{here}/12:30.gpkg", "there is no {here}/12:30.gpkg"),
+        ("{here}/-", "standard input cannot be a delivery"),
+        ("{here}/12:30.gpkg", "{here}/12:30.gpkg does not exist"),
     ],
 )
 def test_what_is_no_file_of_this_machine_is_told_for_what_it_is(tmp_path, path, expected):

@@ -1,4 +1,4 @@
-"""Whether the lineage of a dataset tells the whole story of a version: the chain of each run, and published = accepted or held, minus removed.
+"""Whether the lineage of a dataset is complete for a version: the chain of each run, and published = accepted or held, minus removed.
 
 Not here: gaps inside one run's events (`lineage.complete`), damage (`publish.verify`, `lineage.proof`).
 """
@@ -32,7 +32,7 @@ from merestone.results.finding import SAMPLES
 from merestone.storage.port import Store
 
 DOUBTFUL = frozenset({"future", "no_plan"})
-"""Rules that are told but fail nothing."""
+"""Rules that are reported but fail nothing."""
 MADE = pa.array(["added", "changed", "reprocessed", "refreshed", "suppressed"])
 """The classes of features that a run made what they are."""
 _NAMES = ("event_id", "run_id", "sequence", "event_time_utc", "stage", "feature_id", "outcome", "change_class")
@@ -83,7 +83,7 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_
         last_step: check the run that made the version, and nothing before it. What is read does not grow with the number of versions.
 
     Raises:
-        UsageError: there is no such version.
+        UsageError: the version does not exist.
         CorruptError: a manifest, change log, index or part cannot be read.
     """
     manifest = dataset.manifest(version)

@@ -1,9 +1,9 @@
-"""`lineage ingest`: events of other tools into a dataset's event store, sealed run by run, with what is no event in quarantine.
+"""`lineage ingest`: events of other tools into a dataset's event store, sealed run by run, with everything else in quarantine.
 
 Not here: reading the lines (`lineage.ingest`), the store (`lineage.store`).
 
 Ingesting a file again adds nothing: a run that holds it already, by its sha256 and that of the mapping, is passed over. So a broken-off ingest
-is repeated. What Merestone published itself nobody else tells again: such lines go to quarantine.
+is repeated. What Merestone published itself nobody else records again: such lines go to quarantine.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def record_of_version(text: str) -> Record:
     """The record of the version that `DATASET[@N]` names.
 
     Raises:
-        UsageError: there is no such dataset or version.
+        UsageError: the dataset or the version does not exist.
         CorruptError: its lineage cannot be read.
     """
     address = parse_address(text)
@@ -68,7 +68,7 @@ def record_of_run(text: str, run_id: str) -> Record:
     """The record of one run, refused ones too: what it did, without a claim to a finished dataset where no version came of it.
 
     Raises:
-        UsageError: there is no such dataset, or no such sealed run.
+        UsageError: the dataset or the sealed run does not exist.
         CorruptError: its lineage cannot be read.
     """
     dataset = open_dataset(parse_address(text).where)

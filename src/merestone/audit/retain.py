@@ -1,4 +1,4 @@
-"""`lineage retain`: what of the lineage has outlived its window, told first and deleted on confirmation; holds placed and released.
+"""`lineage retain`: what of the lineage has outlived its window: listed first, deleted on confirmation; holds placed and released.
 
 Not here: prefixes, holds and tombstones (`lineage.retention`).
 
@@ -175,7 +175,7 @@ def _shown(prefix: Prefix, needed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _token(window: str, basis: str, going: Sequence[Prefix], left: Sequence[tuple[str, int]], needed: dict[str, Any]) -> str:
-    """What tells this plan from any other."""
+    """What identifies this plan."""
     what = [
         window,
         basis,

@@ -36,7 +36,7 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def places(values: Any) -> tuple[npt.NDArray[np.uint8], Ints, Ints, Ints]:
-    """The bytes of a binary column (padded, so that a word can be read at any place), starts, ends, and the rows that are not null."""
+    """The bytes of a binary column (padded: a word can be read at any place), starts, ends, and the rows that are not null."""
     _, offsets, data = values.buffers()
     n = len(values)
     wide = pa.types.is_large_binary(values.type)
@@ -89,7 +89,7 @@ def one_binary(values: Any) -> Any:
 
     Raises:
         CorruptError: the array's offsets lie outside its data.
-        TypeError: the values are no bytes.
+        TypeError: the values are not bytes.
     """
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)

@@ -111,7 +111,7 @@ def _fixed(rows: npt.NDArray[np.uint8], valid: npt.NDArray[np.bool_] | None = No
 
 
 def _valued(column: Column, intro: bytes) -> Any:
-    """`intro`, tag, length and value of each row as a binary array, null where there is no value."""
+    """`intro`, tag, length and value of each row as a binary array, null without a value."""
     array, kind, tag = column.array, column.array.type, column.tag.encode()
     valid = np.asarray(array.is_valid()) if array.null_count else None
     if column.elements is not None:
@@ -156,7 +156,7 @@ def _rows(intro: bytes, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 
 def _floats(values: npt.NDArray[np.float64], valid: Any, intro: bytes, tag: bytes) -> Any:
-    """Floats; whole ones below 2^53 are integers, and NaN is no value."""
+    """Floats; whole ones below 2^53 are integers, and NaN is not a value."""
     whole = (np.abs(values) < _EXACT) & (values == np.rint(values))
     bits = np.where(whole, np.where(whole, values, 0).astype(np.int64), values.view(np.int64))
     rows = _rows(intro + tag, bits.astype("<i8").view(np.uint8).reshape(-1, 8))

@@ -1,4 +1,4 @@
-"""Values of two types in one form of text, so that equal values are equal texts.
+"""Values of two types in one form of text; equal values are equal texts.
 
 A date in GeoJSON is text, in GeoPackage it may be a timestamp at midnight: both are "2024-05-20" here.
 Not here: which columns need it (`terms`), casts that a contract asks for (`normalise`).

@@ -114,7 +114,7 @@ def of_dataset(dataset: Dataset, from_version: int | None, to_version: int | Non
 
 
 def about(dataset: Dataset, change: Changes) -> dict[str, Any]:
-    """What a feed file has to say of itself, so that it can be replayed without the dataset."""
+    """What a feed file has to say of itself to be replayed without the dataset."""
     target = dataset.version(change.to_version)
     manifest, columns = target.manifest, target.columns
     start, end = _ends(dataset, change)

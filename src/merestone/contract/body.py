@@ -23,7 +23,7 @@ def body(contract: Contract) -> dict[str, Any]:
     """The published body: plain JSON values under the document's names, in the order of the definition.
 
     Filled in where the author left them out: `nullable` and `unit` of fields, `topology_rule_set`, and in `geometry` all but precisions,
-    noise and name. This list never grows, so that a contract keeps its digest.
+    noise and name. This list never grows; a contract keeps its digest.
     """
     clause = contract.geometry
     geometry: dict[str, Any] = {
@@ -100,7 +100,7 @@ def _stated(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _integral(value: Any) -> Any:
-    """1.0 becomes 1 (below 2^53, where both are the same number), so that 1 and 1.0 have one digest."""
+    """1.0 becomes 1 (below 2^53, where both are the same number); 1 and 1.0 have one digest."""
     if isinstance(value, dict):
         return {name: _integral(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -69,7 +69,7 @@ def columns_of(manifest: Manifest, written: Iterable[Any]) -> Columns:
 
 
 def stored_type(text: str) -> pa.DataType:
-    """The Arrow type in which a contract type such as "decimal(10,2)" is stored. Raises ValueError where the text is no type."""
+    """The Arrow type in which a contract type such as "decimal(10,2)" is stored. Raises ValueError where the text is not a type."""
     return arrow_type(parse_type(text))
 
 

@@ -41,7 +41,7 @@ class Pointer:
         """Read a pointer.
 
         Raises:
-            CorruptError: the bytes are no pointer.
+            CorruptError: the bytes are not a pointer.
         """
         try:
             doc = parse_json(data)

@@ -1,8 +1,8 @@
-"""What changed between two versions, from their change logs, folded so that only the difference of the two ends is told.
+"""What changed between two versions, from their change logs, folded so that only the difference of the two ends remains.
 
 Not here: writing change logs (`writer.files`), deciding what changed (`change`), drawing changes (`render`).
 
-Folding: a key that comes back to what it was is not told; added and then removed is nothing; removed and then added is changed, moved or
+Folding: a key that comes back to what it was is left out; added and then removed is nothing; removed and then added is changed, moved or
 nothing, as the digests and partitions of the two ends say. Rows that were suppressed, held or merely delivered in other bytes look the
 same to a reader before and after, and are not part of the feed.
 """
@@ -77,7 +77,7 @@ def changes(dataset: Dataset, from_version: int | None = None, to_version: int |
         with_rows: read the rows before and after, from the files of touched partitions only.
 
     Raises:
-        UsageError: there is no such version, or they are in the wrong order.
+        UsageError: the version does not exist, or they are in the wrong order.
         CorruptError: a change log or data file is missing, cut or altered.
     """
     target = dataset.manifest(to_version)
@@ -116,7 +116,7 @@ def backwards(change: Changes) -> Changes:
 
 
 def rekeyed(kinds: Any, digest: Any, old_digest: Any, told: npt.NDArray[np.bool_]) -> Any:
-    """Which rows of a feed are added or removed and hold one content, unique on both sides, among the rows that are `told`."""
+    """Which rows of a feed are added or removed and hold one content, unique on both sides, among the rows that are `reported`."""
     codes = np.asarray(pc.index_in(kinds, value_set=pa.array(CLASSES))).astype(np.int64)
     return _rekeyed(np.where(told, codes, -1), digest, old_digest)
 
@@ -253,7 +253,7 @@ def _steps(dataset: Dataset, start: int, target: int) -> tuple[list[HistoryLine]
     """The versions after `start` up to the target, newest first, and the manifest of `start` (None for 0).
 
     Raises:
-        UsageError: there is no version `start`.
+        UsageError: version `start` does not exist.
     """
     base = dataset.manifest(start) if start else None
     steps = []
@@ -348,7 +348,7 @@ def _unique(digests: pa.ChunkedArray) -> pa.Array:
 def _union(
     table: pa.Table, order: npt.NDArray[np.int64], starts: Iterable[int], ends: Iterable[int], told: npt.NDArray[np.bool_]
 ) -> pa.Array:
-    """The names that changed in any step of a key, sorted; null where not told."""
+    """The names that changed in any step of a key, sorted; null where unknown."""
     lists = table.column("fields").combine_chunks().take(pa.array(order))
     group = np.repeat(np.arange(len(told)), np.fromiter(ends, np.int64) - np.fromiter(starts, np.int64))
     owner = group[np.asarray(pc.list_parent_indices(lists))]

@@ -154,7 +154,7 @@ def check(wanted: Filter, schema: pa.Schema, uncompared: Collection[str] = ()) -
     Args:
         wanted: the filter.
         schema: the pyarrow schema of the version's rows.
-        uncompared: columns whose changes no feed tells (volatile ones), so that a filter on them could not be kept true.
+        uncompared: columns whose changes no feed holds (volatile ones); a filter on them could not be kept true.
 
     Raises:
         UsageError: as `Filter.matches`, or a condition on one of `uncompared`.
@@ -164,7 +164,7 @@ def check(wanted: Filter, schema: pa.Schema, uncompared: Collection[str] = ()) -
         _holds(each, nothing)
         if each.name in uncompared:
             raise UsageError(
-                f"{each.name} is volatile: its changes are no changes of a feature, so that no feed can be filtered by it",
+                f"{each.name} is volatile: its changes are not changes of a feature; no feed can be filtered by it",
                 field="where",
                 hint="filter by a column that counts",
             )

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from merestone.columnar import hashing
 
-Halves = npt.NDArray[np.uint64]  # (n, 2): the two halves of 16 bytes, big-endian, so that their order is the order of the bytes
+Halves = npt.NDArray[np.uint64]  # (n, 2): the two halves of 16 bytes, big-endian; their order is the order of the bytes
 
 CHANGE_CLASSES = ("added", "changed", "removed", "moved", "suppressed", "reprocessed", "refreshed", "held")
 _DIGEST = pa.binary(16)

@@ -145,7 +145,7 @@ def tree_from_table(table: pa.Table) -> Tree:
 def encode_value(value: str | None) -> str:
     """One partition value as a folder name, Hive-style: percent-encoded UTF-8 (RFC 3986), null as Hive's own word.
 
-    Different values get different names on a disk that tells upper from lower case; `Partitions` sees to the others.
+    Different values get different names on a disk that separates upper from lower case; `Partitions` sees to the others.
     """
     if value is None:
         return HIVE_NULL
@@ -215,7 +215,7 @@ class Partitions:
         return out
 
     def names(self) -> list[str]:
-        """The name of each code. New values are named in the order of their bytes, so that the order of rows has no say."""
+        """The name of each code. New values are named in the order of their bytes; the order of rows has no say."""
         taken = {name.lower() for name in self._names if name is not None}
         unnamed = [code for code, name in enumerate(self._names) if name is None]
         for code in sorted(unnamed, key=lambda each: (self._values[each] is not None, (self._values[each] or "").encode())):

@@ -80,7 +80,7 @@ class RunRecord:
         """Read a record; keys that later versions add are passed over.
 
         Raises:
-            CorruptError: the bytes are no run record.
+            CorruptError: the bytes are not a run record.
         """
         try:
             doc = parse_json(data)

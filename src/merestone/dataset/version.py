@@ -71,7 +71,7 @@ class Dataset:
         """The manifest of a version, the current one by default.
 
         Raises:
-            UsageError: there is no such version.
+            UsageError: the version does not exist.
             CorruptError: it is missing or altered.
         """
         head = self.current()
@@ -276,7 +276,7 @@ def check_box(bbox: Sequence[float]) -> Box:
     """
     box = tuple(float(each) for each in bbox)
     if len(box) != 4 or not np.isfinite(box).all() or box[0] > box[2] or box[1] > box[3]:
-        raise UsageError(f"{list(bbox)} is no box", field="bbox", hint="give xmin, ymin, xmax, ymax in the CRS of the dataset")
+        raise UsageError(f"{list(bbox)} is not a box", field="bbox", hint="give xmin, ymin, xmax, ymax in the CRS of the dataset")
     return box
 
 

@@ -3,7 +3,7 @@
 Not here: reading rows ourselves (`version`).
 
 A folder of a dataset also holds the files of older versions, so a wildcard over it would mix them; and partition folders look like Hive's,
-so readers are told not to make columns of them. A text made here shows one version for ever; make it again after the next publish.
+readers are asked not to make columns of them. A text made here shows one version for ever; make it again after the next publish.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _CONTRACT_KINDS = frozenset(
         "struct",
     }
 )
-_AS_TEXT = {"json": "nested values, kept as JSON text", "null": "no row holds a value, so that its type is a guess"}
+_AS_TEXT = {"json": "nested values, kept as JSON text", "null": "no row holds a value; its type is a guess"}
 _ID_NAMES = frozenset({"id", "key", "code", "gid", "uid", "uuid", "ident", "identifier", "iso", "nr", "no", "ref", "localid", "lokalid"})
 _ID_ENDINGS = ("_id", "id", "_key", "code", "_nr", "_no", "nummer", "number", "kood", "_mid", "_uuid", "_ref", "fid")
 _UUID = r"^\{?[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\}?$"

@@ -120,7 +120,7 @@ def init(
     allowed = None
     if lost:
         allowed = min(1.0, math.ceil(lost / made.rows * 150) / 100)
-        notes.append(f"rejects.max_fraction is drafted as {allowed:g}, so that these rows go to quarantine; 0 would refuse the delivery")
+        notes.append(f"rejects.max_fraction is drafted as {allowed:g}; these rows go to quarantine; 0 would refuse the delivery")
     publication_text = draft_publication(
         PublicationFacts(
             contract=contract_path.name,
@@ -177,7 +177,7 @@ def _draft(
     inferred = infer(source, key)
     if not inferred.rows or not inferred.columns:
         raise UsageError(
-            f"{delivery.path} has no {'rows' if inferred.columns else 'attribute columns'}, so that nothing can be drafted",
+            f"{delivery.path} has no {'rows' if inferred.columns else 'attribute columns'}; nothing can be drafted",
             field=delivery.path,
             hint="name a delivery with features and a column that identifies them",
         )

@@ -110,7 +110,7 @@ def blank_keys(field: str, rows: npt.NDArray[np.int64]) -> Finding | None:
 
 
 def duplicate_keys(field: str, groups: KeyGroups, texts: Sequence[str]) -> Finding | None:
-    """Keys that several rows carry: which one is meant cannot be told, so that none is taken.
+    """Keys that several rows carry: which one is meant is unknown; none is taken.
 
     Args:
         field: the key column, or the columns joined by ", ".
@@ -188,7 +188,7 @@ class TwinKeys:
         ordered = self._in_order()
         wanted = np.unique(np.concatenate([ordered[1:][ordered[1:] == ordered[:-1]], *self._found]))
         hashes, rows, at = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], 0
-        for some in self._hashes:  # the few of millions that are in question, so that only these are put in groups
+        for some in self._hashes:  # the few of millions that are in question; only these are put in groups
             here = _places_in(wanted, some)
             hashes.append(some[here])
             rows.append(here + at)
@@ -408,7 +408,7 @@ def measured_precision(histogram: npt.NDArray[np.int64]) -> int:
 def precision(contract: Contract, histogram: npt.NDArray[np.int64], field: Field | None = None) -> Finding | None:
     """Whether the delivered coordinates are as fine as the contract promises (delivered CRS equal to the contract's only).
 
-    Coordinates finer than promised are no breach: they are rounded. Below 1,000 ordinates nothing is decided; the warning says so only
+    Coordinates finer than promised are not a breach: they are rounded. Below 1,000 ordinates nothing is decided; the warning says so only
     where the ordinates look coarser than promised.
 
     Args:

@@ -134,7 +134,7 @@ def nulls(batch: pa.RecordBatch, contract: Contract, miscast: Sequence[RowFaults
 
 
 def substitutes(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
-    """`semantics.<field>.null_means`: null is how a missing value is said, so that no other value stands for it (unless the code list has it)."""
+    """`semantics.<field>.null_means`: null is how a missing value is said; no other value stands for it (unless the code list has it)."""
     found = []
     for field in _fields(batch, contract):
         meaning = contract.meaning(field.name)
@@ -208,7 +208,7 @@ def _matches(column: pa.Array, field: Field) -> pa.Array:
         rule = re.compile(pattern)
     except re.error as fault:
         raise UsageError(
-            f"the pattern of {field.name} is no regular expression: {fault}",
+            f"the pattern of {field.name} is not a regular expression: {fault}",
             field=f"schema_fields.{field.name}.pattern",
             hint="correct the contract; «lint(CONTRACT)» shows the place",
         ) from fault
@@ -239,7 +239,7 @@ def _one_of(enum: tuple[Any, ...]) -> str:
 
 
 def presence(contract: Contract, delivered: Scan) -> list[RowFaults]:
-    """`geometry.nullable` and `geometry.empty`: no geometry is no value, an empty one is the empty set of points (SFA)."""
+    """`geometry.nullable` and `geometry.empty`: a missing geometry is a missing value, an empty one is the empty set of points (SFA)."""
     found = []
     name = contract.geometry_name
     if not contract.geometry.nullable:
@@ -286,7 +286,7 @@ def dimensions(contract: Contract, delivered: Scan) -> list[RowFaults]:
 def ordinates(
     contract: Contract, delivered: Scan, stored: Scan, limits: tuple[float, float, float, float] | None, usable: npt.NDArray[np.bool_]
 ) -> list[RowFaults]:
-    """Coordinates are numbers in a CRS: NaN and infinity are no positions, and 182 is no longitude.
+    """Coordinates are numbers in a CRS: NaN and infinity are not positions, and 182 is not a longitude.
 
     The numbers are judged as delivered (a transform must not hide them), the range as stored.
     """
@@ -355,7 +355,7 @@ def wide(
 def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: pa.Array, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
     """Simple Features validity (OGC 06-103r4) of lines and areas, with reason and position; points cannot be invalid.
 
-    Faces of a solid stand upright and above each other, so that their validity in the plane says nothing: `3d_solid` judges the shell.
+    Faces of a solid stand upright and above each other; their validity in the plane says nothing: `3d_solid` judges the shell.
     """
     name, found = contract.geometry_name, []
     flags = np.asarray(delivered.flags)

@@ -21,7 +21,7 @@ from merestone.words import listed
 NAMED = 5
 """How many values or features a sentence names; the samples carry more."""
 _DISTINCT = 1_000
-"""How many different values are told apart per rule; beyond it only their number of rows is kept."""
+"""How many different values are counted apart per rule; beyond it only their number of rows is kept."""
 
 FINDINGS_SCHEMA = pa.schema(
     [

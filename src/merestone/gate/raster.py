@@ -42,7 +42,7 @@ def judge(contract: Contract, raster: Raster, delivery: Delivery) -> list[Findin
 
 
 def as_delivery(raster: Raster, schema: pa.Schema, *, asserted: str | None = None) -> Delivery:
-    """A raster as a delivery without rows, so that its CRS is judged by the rules for all deliveries; `schema` has no fields."""
+    """A raster as a delivery without rows; its CRS is judged by the rules for all deliveries; `schema` has no fields."""
     crs = raster.crs or asserted
     return Delivery(
         raster.path, raster.driver, None, schema, GeometryColumn("raster", crs, asserted=raster.crs is None and crs is not None), rows=0
@@ -112,7 +112,7 @@ def bands(raster: Raster, agreed: Sequence[Mapping[str, Any]] | None) -> list[Fi
 
 
 def overviews(raster: Raster, factors: Sequence[int] | None) -> list[Finding]:
-    """`pixel.overviews`: each band has overviews with these factors, so that a reader need not fetch every pixel."""
+    """`pixel.overviews`: each band has overviews with these factors; a reader need not fetch every pixel."""
     if not factors:
         return []
     lacking = [(band, missing) for band in raster.bands if (missing := sorted(set(factors) - set(band.overviews)))]

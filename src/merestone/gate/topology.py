@@ -2,8 +2,8 @@
 
 Not here: the rules (`topology_planar`, `topology_network`, `topology_solid`), which rows a change makes worth judging (`run.neighbourhood`).
 
-A topology finding is one of the delivery, never of a row: two features are at odds, and which of them is wrong cannot be told. What could
-not be judged is an error of rule `topology`, so that silence always means that every feature was looked at.
+A topology finding is one of the delivery, never of a row: two features are at odds, and which of them is wrong is unknown. What could
+not be judged is an error of rule `topology`; silence always means that every feature was looked at.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def judge(wkb: Any, rules: Rules, *, absent: Floats | None = None) -> list[Breac
     Args:
         wkb: pyarrow binary array in stored form (canonical, on the contract's grid); null and empty rows have no part in it.
         rules: the contract's.
-        absent: (k, 4) boxes of features that belong here and were refused for a fault of their own: ground there is no gap.
+        absent: (k, 4) boxes of features that belong here and were refused for a fault of their own: ground there is not a gap.
 
     Returns:
         The breaches, in the order of the rules; empty ones left out.
@@ -154,11 +154,11 @@ def judge_change(
     """Judge what a change makes of a dataset that broke none of the rules: the same breaches as `judge` finds over all that is there then.
 
     Looked at are the features that arrive and those that stay near them or near the ones that leave: within their boxes, grown by twice the
-    rules' reach. Where the outline of what is covered changes, and it cannot be told near by that no ground is enclosed, everything is looked at.
+    rules' reach. Where the outline of what is covered changes, and nothing near by proves that no ground is enclosed, everything is looked at.
 
     Args:
         arriving: pyarrow binary array of geometries that are new or come in place of others, in stored form.
-        leaving: those that are no longer there.
+        leaving: those that are gone.
         carried: gives those that stay and meet one of some boxes, float64 (k, 4), or all of them for None; called again where near is not enough.
         rules: the contract's.
         absent: as for `judge`.

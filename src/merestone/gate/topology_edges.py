@@ -3,7 +3,7 @@
 Not here: what the edges of a coverage, a network or a shell must satisfy (`topology_planar`, `topology_network`, `topology_solid`).
 
 Everything is an array over edges; no Python object stands for an edge or a feature. Differences of ordinates below 2^31 grid units are
-multiplied in 64 bits, larger ones in Python's whole numbers, so that the sign of a turn is never a matter of rounding.
+multiplied in 64 bits, larger ones in Python's whole numbers; the sign of a turn is never a matter of rounding.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _edges(xy: Floats, line: Ints, owner: Ints, precision: int, first_line: int)
 
 
 def to_grid(xy: Floats, precision: int) -> Ints:
-    """Stored ordinates as whole numbers of the grid: each is q / 10^precision, so that nothing is lost."""
+    """Stored ordinates as whole numbers of the grid: each is q / 10^precision; nothing is lost."""
     out: Ints = np.rint(xy * 10.0**precision).astype(np.int64)
     return out
 
@@ -214,7 +214,7 @@ def numbered(*columns: Ints) -> tuple[Ints, int]:
 def near_pairs(edges: Edges, reach: float = 0.0) -> Iterator[tuple[Ints, Ints]]:
     """Pairs of edges of different rings or lines whose boxes, grown by `reach` grid units, meet: indices one < other, in pieces.
 
-    Edges that follow each other are looked up as one box, so that neither many small features nor a long border costs a square.
+    Edges that follow each other are looked up as one box; neither many small features nor a long border costs a square.
     """
     n = len(edges)
     if n < 2:

@@ -18,7 +18,7 @@ class Chain:
     """The cycles of the edges that are left.
 
     `follows` is the edge after each, `label` the least edge of each one's cycle. Edges cross others only where their owner overlaps another.
-    `torn` are edges after which the ground to the right is another: it is covered, so that their owner overlaps another.
+    `torn` are edges after which the ground to the right is another: it is covered; their owner overlaps another.
     """
 
     edges: Edges

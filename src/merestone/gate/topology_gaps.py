@@ -125,7 +125,7 @@ def _facing(rest: Edges, one: Ints, other: Ints, gap_width: float, tolerance: fl
     ux, uy = (p.x1 - p.x0).astype(float), (p.y1 - p.y0).astype(float)
     length = np.hypot(ux, uy)
     ux, uy = ux / length, uy / length
-    # The ends of q along p, and how far to the right of p they lie; q has to run the other way, so that both see the ground between.
+    # The ends of q along p, and how far to the right of p they lie; q has to run the other way; both see the ground between.
     sx, sy, ex, ey = (each.astype(float) for each in (q.x1 - p.x0, q.y1 - p.y0, q.x0 - p.x0, q.y0 - p.y0))
     t0, t1 = sx * ux + sy * uy, ex * ux + ey * uy
     d0, d1 = sx * uy - sy * ux, ex * uy - ey * ux

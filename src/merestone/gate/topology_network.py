@@ -52,7 +52,7 @@ def check_network(
         wkb: pyarrow binary array of lines in canonical form; other geometries have no part in it.
         precision: decimals of the grid.
         near: in units of the CRS: a loose end that lies this near to another line should have met it, and is unconnected.
-        dead_ends: whether a loose end is no fault where nothing is near and its line is longer than `near`.
+        dead_ends: whether a loose end is not a fault where nothing is near and its line is longer than `near`.
         tolerance: in units of the CRS: ends at most this far from another line count as joined.
     """
     scale = 10.0**precision

@@ -1,4 +1,4 @@
-"""Whether ground that was open stays open when some polygons of a coverage are exchanged for others: told from what lies near them.
+"""Whether ground that was open stays open when some polygons of a coverage are exchanged for others, judged by what lies near them.
 
 Not here: gaps that lie near the change as a whole (`topology_gaps`), what is judged near a change (`topology`).
 
@@ -24,10 +24,10 @@ _CLEARLY = 1.05  # how much wider than the width named ground has to be, since c
 
 
 def stays_open(leaving: Any, arriving: Any, staying: Any, changes: Edges, boxes: Floats, precision: int, gap_width: float | None) -> bool:
-    """Whether no ground that reaches beyond the change has become a gap; False where that cannot be told near by.
+    """Whether no ground that reaches beyond the change has become a gap; False where nothing near by proves it.
 
     Args:
-        leaving: pyarrow binary array of polygons in canonical form that are no longer there.
+        leaving: pyarrow binary array of polygons in canonical form that are gone.
         arriving: those that are new. They overlap nothing.
         staying: all others that come nearer to the first two than a grid unit beyond `gap_width`.
         changes: the edges of the outline that come or go.

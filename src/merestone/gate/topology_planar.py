@@ -15,7 +15,7 @@ the other direction. So all depths are decided by the edges that are left, and i
 
 The steps 1 to 3 find a polygon of every region that is covered twice: on its rim the depth falls to 1 or 0. Where it falls by an edge that
 crosses or doubles another, step 2 has its owner; otherwise the face beyond is covered, and step 3 has it. All pairs that share ground
-with a polygon found are then looked up until none is left, so that the count is complete.
+with a polygon found are then looked up until none is left; the count is complete.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Not here: what a file says about its CRS (`reference.identity`), the `extent` cl
 Clause: docs/spec/gate.md#axis-order. Every row is held, as given and with x and y exchanged, against boxes in which positions are
 expected: the contract's extent, the last version's, the CRS's area of use. A row that is outside as given and inside exchanged has its axes
 swapped; one that is inside as given and outside exchanged has not; any other says nothing. Where no box decides, the bulk of the delivery
-can convict a few rows, but never itself. All of it is counts, so that neither the order of rows nor of batches has a say.
+can convict a few rows, but never itself. All of it is counts; neither the order of rows nor of batches has a say.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Census:
 
 
 def census(ground: Ground, bounds: Boxes) -> Census:
-    """Count one batch: `bounds` of its rows as delivered, NaN where there is no position."""
+    """Count one batch: `bounds` of its rows as delivered, NaN without a position."""
     boxes = np.asfortranarray(ground.in_order(bounds[placed(bounds)]))  # it is asked column by column
     if not len(boxes):
         return Census()
@@ -170,7 +170,7 @@ class Verdict:
     """What the positions say of the delivery as a whole.
 
     strays: whether rows are at fault by themselves; `faults` finds them. follows: rules that cannot hold where this verdict stands,
-    so that their breaches are no news. "stated": the positions fit both ways, and a person has stated in which box they lie.
+    so that their breaches are known. "stated": the positions fit both ways, and a person has stated in which box they lie.
     """
 
     decision: Literal["ok", "stated", "swapped", "units", "wrong CRS", "undecidable"]
@@ -288,7 +288,7 @@ def faults(ground: Ground, bounds: Boxes, bulk: Bulk | None) -> list[RowFaults]:
 
 
 def _votes(ground: Ground, boxes: Boxes) -> tuple[Mask, Mask]:
-    """Rows that stand as they should, and rows whose axes are swapped, by the strongest reference that tells the two apart."""
+    """Rows that stand as they should, and rows whose axes are swapped, by the strongest reference that separates the two."""
     given, swapped = np.zeros(len(boxes), np.bool_), np.zeros(len(boxes), np.bool_)
     for each in ground.references:
         open_ = ~(given | swapped)

@@ -1,6 +1,6 @@
 """Points, lines and polygons, single or multi, as flat arrays: parsed and scanned with NumPy for many rows at once.
 
-Not here: their canonical form (`flat_form`); collections, curves, big-endian values, values with very many parts, and bytes that are no
+Not here: their canonical form (`flat_form`); collections, curves, big-endian values, values with very many parts, and bytes that are not
 WKB. `parse` leaves those rows out, and `fallback` hands them to `single`, which defines what is right; tests hold the two equal.
 """
 
@@ -189,7 +189,7 @@ def _gathered(
 
 
 def anywhere(data: Bytes, item: str) -> npt.NDArray[Any]:
-    """The bytes seen as items that begin at every byte, so that unaligned ones are picked and put by their place."""
+    """The bytes seen as items that begin at every byte: unaligned ones are picked and put by their place."""
     return np.ndarray((len(data) - np.dtype(item).itemsize + 1,), item, data, strides=(1,))
 
 
@@ -215,7 +215,7 @@ def first_of(size: Ints) -> Ints:
 
 
 def look(flat: Flat, out: form.Scan, ends: Ints) -> None:
-    """Fill a scan's rows with what lies in these; `ends` tells where each value ends."""
+    """Fill a scan's rows with what lies in these; `ends` is where each value ends."""
     rows, n = flat.row, len(flat.row)
     xy = vertices(flat)
     run_row = flat.part_row[flat.run_part]

@@ -113,7 +113,7 @@ def _without_repeats(q: Ints, size: Ints, kind: Ints) -> tuple[Ints, Ints]:
 
 
 class _Runs:
-    """Runs of vertices, none empty, and where each begins; `run` tells the run of each vertex."""
+    """Runs of vertices, none empty, and where each begins; `run` is the run of each vertex."""
 
     def __init__(self, q: Ints, size: Ints, kind: Ints) -> None:
         self.q, self.size, self.kind = q, size, kind

@@ -85,7 +85,7 @@ class Shape:
     """What a contract wants of a geometry.
 
     `type` is the contract's geometry type; "geometry" and "any" leave it open (a single part is then stored as such), "multi" turns
-    each geometry into its multi type. `dimensions` tells which of Z and M are kept ("as_is": what is there).
+    each geometry into its multi type. `dimensions` says which of Z and M are kept ("as_is": what is there).
     With `direction` "irrelevant" a line and its reverse are the same.
     """
 

@@ -1,7 +1,7 @@
 """The questions that are asked of whole WKB columns, answered by the compiled kernel or, where that is missing, by NumPy.
 
 Both answer alike, byte for byte; `NAME` says which one is at work. All functions take pyarrow arrays (binary,
-large_binary; chunked or sliced; nulls allowed), work without a Python object per row, and hold for any bytes: what is no WKB is
+large_binary; chunked or sliced; nulls allowed), work without a Python object per row, and hold for any bytes: what is not WKB is
 reported as such and never read beyond its end.
 
 WKB: ISO 19125-1 and OGC 06-103r4 with the codes of ISO (1001, 2001, 3001) and EWKB, either byte order, members in their own order.
@@ -177,7 +177,7 @@ def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray
 def digest(columns: Sequence[Column], geometry: Any | None, grid: Grid, shape: Shape, n: int) -> Any:
     """The digest of fingerprint layout 2 of n rows: fixed_size_binary(16), never null.
 
-    `columns` must be sorted by name; `geometry` is WKB on no particular grid, or None where there is no geometry column.
+    `columns` must be sorted by name; `geometry` is WKB on no particular grid, or None without a geometry column.
     """
     return at_work.digest(proved_columns(columns), None if geometry is None else one_binary(geometry), grid, shape, n)
 

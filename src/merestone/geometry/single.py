@@ -40,7 +40,7 @@ Row = tuple[int, ...]
 
 
 class UnreadableError(ValueError):
-    """The bytes are no WKB, or end too early."""
+    """The bytes are not WKB, or end too early."""
 
 
 @dataclass(slots=True)
@@ -139,7 +139,7 @@ def read(data: bytes) -> tuple[Node, bool]:
     """The geometry, and whether bytes follow it.
 
     Raises:
-        UnreadableError: the bytes are no WKB, or end too early.
+        UnreadableError: the bytes are not WKB, or end too early.
     """
     reader = _Reader(data)
     return reader.geometry(None, 0), reader.left() > 0

@@ -1,6 +1,6 @@
 r"""Derived keys: named rules that make one text of several attributes which together never change.
 
-    join    the values as text, with / between them; a / or \\ in a value is written \/ or \\, so that no two rows share a text by chance
+    join    the values as text, with / between them; a / or \\ in a value is written \/ or \\; no two rows share a text by chance
     hash    the BLAKE2b digest (16 bytes, 32 hex digits) of the canonical key bytes of the attributes: as long whatever they hold
 
 Rows of which an attribute is null have no key. The rules never change: keys that they made stand in published datasets.

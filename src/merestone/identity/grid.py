@@ -42,7 +42,7 @@ def decimals_of_grid(grid: float) -> int:
     """The decimals of a grid that is given as a length, such as 7 for 1e-7 and -1 for 10.
 
     Raises:
-        ValueError: the grid is no power of ten between 1e-15 and 1e15.
+        ValueError: the grid is not a power of ten between 1e-15 and 1e15.
     """
     if isinstance(grid, bool) or not isinstance(grid, (int, float)):
         raise ValueError(f"the grid has to be a power of ten such as 1e-7, not {grid!r}")  # noqa: TRY004 - one error for a bad grid

@@ -1,4 +1,4 @@
-"""Canonical key bytes: what tells one feature from another, typed, and ordered alike on every machine.
+"""Canonical key bytes: what separates one feature from another, typed, and ordered alike on every machine.
 
     one component   tag, body                       components follow each other in the order of the key rule
     integer         'i', 8 bytes big-endian with the sign bit flipped ('j', 8 bytes big-endian: beyond 2^63 - 1)
@@ -54,7 +54,7 @@ def key_bytes(
 
     Raises:
         KeyError: a key column is missing.
-        ValueError: a key column is of a type that cannot be a key; a float that is no integer. Names the column.
+        ValueError: a key column is of a type that cannot be a key; a float that is not an integer. Names the column.
     """
     if not columns:
         raise ValueError("a key has at least one column")
@@ -77,7 +77,7 @@ def key_values(array: pa.Array | pa.ChunkedArray, name: str, kind: FieldType | N
     """A key column as one plain array of its type, floats made integers where the contract says so.
 
     Raises:
-        ValueError: the type cannot be a key, or a float is no integer.
+        ValueError: the type cannot be a key, or a float is not an integer.
     """
     array = plain(array)
     there = array.type
@@ -87,7 +87,7 @@ def key_values(array: pa.Array | pa.ChunkedArray, name: str, kind: FieldType | N
         whole = pc.or_kleene(pc.is_null(array), pc.equal(array, pc.round(array, ndigits=0)))
         if not pc.all(pc.and_(whole, pc.less(pc.abs(array), 2.0**63)), skip_nulls=True).as_py():
             bad = array.filter(pc.invert(pc.fill_null(whole, False))).to_pylist()[:1]
-            raise ValueError(f"key column {name!r} holds {bad[0] if bad else 'a number'}, which is no integer")
+            raise ValueError(f"key column {name!r} holds {bad[0] if bad else 'a number'}, which is not an integer")
         return array.cast(pa.int64())
     if pa.types.is_null(there):
         return array.cast(pa.string())
@@ -188,7 +188,7 @@ def decode_keys(keys: Any, types: Sequence[Any] | None = None) -> list[Any]:
             timestamp[us] (UTC for instants), decimal128(38, scale), bool.
 
     Raises:
-        ValueError: bytes that are no canonical keys, or keys of different rules.
+        ValueError: bytes that are not canonical keys, or keys of different rules.
     """
     if isinstance(keys, pa.ChunkedArray):
         keys = keys.combine_chunks()
@@ -316,7 +316,7 @@ def ids_of(keys: Any) -> Any:
 
 
 def _rules_of(keys: pa.Array) -> list[_Places]:
-    """The rows of each rule, told by the tags of the components: int64 arrays, nulls in none."""
+    """The rows of each rule, by the tags of the components: int64 arrays, nulls in none."""
     there = np.flatnonzero(np.asarray(keys.is_valid()))
     if not len(there):
         return []
@@ -373,7 +373,7 @@ def _as_json(array: pa.Array) -> Any:
 def written(text: str) -> str:
     r"""One text as an id in lineage and messages: NFC, a control character as an escape (a line break as \u000a).
 
-    A backslash that would read as such an escape is one too (\u005c), so that two texts never have one id.
+    A backslash that would read as such an escape is one too (\u005c); two texts never have one id.
     """
     return _escaped(unicodedata.normalize("NFC", text))
 

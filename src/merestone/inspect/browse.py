@@ -48,7 +48,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Split `DATASET@N`. A path that exists as it was typed is taken whole, so that an @ in a name does no harm."""
+    """Split `DATASET@N`. A path that exists as it was typed is taken whole; an @ in a name does no harm."""
     match = _VERSION.fullmatch(text)
     if match is None or _exists(text):
         return Address(text, None)

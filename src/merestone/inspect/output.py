@@ -56,7 +56,7 @@ def written_whole(path: str, parameter: str = "out") -> Iterator[str]:
     """A temporary name beside `path` to write to; it takes the place of `path` at the end, and is gone where something went wrong.
 
     Raises:
-        UsageError: `path` is no file of this machine, or lies in a dataset.
+        UsageError: `path` is not a file of this machine, or lies in a dataset.
         StoreError: the place cannot be written.
     """
     target = Path(_target(path, parameter))

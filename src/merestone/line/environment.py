@@ -90,7 +90,7 @@ def scratch() -> Iterator[str]:
 
 @contextmanager
 def room_in(folder: str) -> Iterator[None]:
-    """Name the scratch folder when it has no room. Stores name their own faults, so that no other file can be meant.
+    """Name the scratch folder when it has no room. Stores name their own faults; no other file can be meant.
 
     Raises:
         StoreError: a write to the scratch folder failed for want of room.

@@ -129,7 +129,7 @@ def _of_rows(at: int, rows: Any, number: npt.NDArray[np.int64]) -> Any:
 
 
 def _of_samples(at: int, finding: Finding) -> Any:
-    """The samples of a finding about the whole; one row without a place where it has none, so that no finding is missing from a layer."""
+    """The samples of a finding about the whole; one row without a place where it has none; no finding is missing from a layer."""
     samples = [(each.id, each.row, each.x, each.y, each.observed) for each in finding.features] or [
         (None, None, None, None, finding.observed)
     ]
@@ -167,7 +167,7 @@ def _placed(table: pa.Table, prepared: Prepared, processed: Processed) -> Any:
 
 
 def layer(table: Any, findings: Sequence[Finding]) -> Any:
-    """The places as rows of a layer: what the finding says, the feature, and a point as WKB (null where there is no position)."""
+    """The places as rows of a layer: what the finding says, the feature, and a point as WKB (null without a position)."""
     at = table.column("finding").combine_chunks()
     said = {
         name: pa.array([getattr(each, name) for each in findings], pa.string()).take(at)

@@ -56,7 +56,7 @@ def measured(run: Run, known: Known, *, rejected: int = 0, again: int = 0, exten
 
 
 def emptied(run: Run, known: Known) -> list[Finding]:
-    """What an empty delivery over a filled dataset trips; the same before and after the passes, so that one token is a word for all of it."""
+    """What an empty delivery over a filled dataset trips; the same before and after the passes; one token is a word for all of it."""
     keyed, received = run.terms.reading.key_name, run.delivery
     gone = guards.emptied(received.rows, len(known), keyed)
     if gone is None or run.head is None:

@@ -2,7 +2,7 @@
 
 Not here: the guards (`change.guards`), the verdict after pass 2 (`change_verdict`), which reports all guards together.
 
-The sample is of the candidates with the least key hashes, so that neither chance nor the order of rows has a say, and a rerun stops alike.
+The sample is of the candidates with the least key hashes; neither chance nor the order of rows has a say, and a rerun stops alike.
 How many of all candidates changed is at least what Hoeffding's inequality leaves of the sample's share with an error of one in a billion.
 """
 

@@ -17,11 +17,11 @@ class ParentTerms:
     """What a run may take over from its parent.
 
     Args:
-        new_contract: the contract is another one, or there is no parent.
+        new_contract: the contract is another one, or a parent does not exist.
         short_cut: the same bytes get the same verdict.
-        comparable: the source digests of the parent are of the same domain, so that equal ones mean equal deliveries.
+        comparable: the source digests of the parent are of the same domain; equal ones mean equal deliveries.
         other_rules: the parent was not judged by the rules for one feature that are in force.
-        rewritten: something that no digest holds is agreed anew (a derived measure, the epoch), so that every row is stored anew.
+        rewritten: something that no digest holds is agreed anew (a derived measure, the epoch); every row is stored anew.
         rekeyed: the key rule is another one, for which the publication names a migration.
         key_table: hashes of old and new keys, pair by pair, from the file that the migration names.
         keeps_rows: a published row can stay as it is where nothing but noise differs: its digest and key would be made alike today.
@@ -42,5 +42,5 @@ class ParentTerms:
 
     @property
     def migrates(self) -> bool:
-        """Whether features may be found again under another key, so that keys alone decide nothing."""
+        """Whether features may be found again under another key; keys alone decide nothing."""
         return self.rekeyed or self.key_table is not None

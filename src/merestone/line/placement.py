@@ -114,7 +114,7 @@ def place_candidates(
 
 
 def _draw(centres: Numbers, rejected: npt.NDArray[np.bool_], hashes: Halves, target_rows: int) -> Tree:
-    """The kd-tree, from all accepted features or from about SAMPLE of them: those of least key hash, so that row order has no say."""
+    """The kd-tree, from all accepted features or from about SAMPLE of them: those of least key hash; row order has no say."""
     total = int((~rejected).sum())
     limit = np.uint64(min(SAMPLE / max(total, 1), 1.0) * float(2**64 - 2**12))
     points, at = [np.zeros((0, 2))], 0

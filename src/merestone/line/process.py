@@ -86,7 +86,7 @@ def process(
     steps = ProcessSteps(
         prepared.contract, prepared.reading.key_columns, prepared.projection, layouts, rules=rules, lineage=events is not None
     )
-    # What is delivered in the contract's CRS has one digest: rounding and ordering are part of it, so that the stored form has it too.
+    # What is delivered in the contract's CRS has one digest: rounding and ordering are part of it; the stored form has it too.
     digest = candidates.source if layouts.one else np.zeros((size, 2), np.uint64)
     deciding = digest if layouts.old is None else np.zeros((size, 2), np.uint64)
     out = Processed(

@@ -44,7 +44,7 @@ class Reading:
     def rows(self, raw: Any) -> tuple[Any, list[RowFaults]]:
         """One delivered batch in the agreed types, with its key (a derived one is made here), and the values that do not fit.
 
-        A column of a type that can never be cast comes out null and is no fault of a row: see `untypable`.
+        A column of a type that can never be cast comes out null and is not a fault of a row: see `untypable`.
         """
         batch, faults = cast_batch(raw, self.cast)
         if self.key.derive is None or self.key.published is not None:
@@ -91,7 +91,7 @@ def placing_column(cast: CastPlan, column: str | None) -> str | None:
 
 
 def cast_steps(faulty: npt.NDArray[np.bool_], crs: str, faults: Sequence[RowFaults] = ()) -> Steps:
-    """The lineage of the cast: one event a feature. It knows no geometry, so that both CRS are the contract's."""
+    """The lineage of the cast: one event a feature. It knows no geometry; both CRS are the contract's."""
     n = len(faulty)
     verdict = np.where(faulty, REJECT, PASS).astype(np.uint8)
     said = pa.compute.coalesce(reasons(faults, n, severity="error"), pa.scalar("a value does not fit the agreed type"))

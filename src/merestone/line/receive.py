@@ -221,7 +221,7 @@ class Reception:
             self._null_rows.append(number[one.null_keys & ~unfit & ~one.blank_keys])
             self._blank_rows.append(number[one.blank_keys])
             self._unfit_rows.append(number[one.null_keys & unfit & ~one.blank_keys])
-            # Rows without a key go no further, so that what their geometry lacks is said here.
+            # Rows without a key go no further; what their geometry lacks is said here.
             self._tally.add(of_rows(presence(prepared.contract, one.scan), one.null_keys), rows=number)
 
     def _candidates(self, one: ReceivedBatch, number: npt.NDArray[np.int64]) -> CandidateBatch:
@@ -366,6 +366,6 @@ def _at_rest(one: ReceivedBatch, schema: pa.Schema) -> Any:
 
 
 def _box(extent: npt.NDArray[np.float64]) -> Box | None:
-    """Four sides, None where there is no position."""
+    """Four sides, None without a position."""
     west, south, east, north = extent.tolist()
     return (west, south, east, north) if np.isfinite(extent).all() else None

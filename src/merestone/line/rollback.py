@@ -30,7 +30,7 @@ def roll_back(dataset: Dataset, *, to: int, reason: str, wrong: Sequence[str] = 
         wrong: the features whose withdrawn content is wrong, as messages write their keys.
 
     Raises:
-        UsageError: there is no such older version, no reason, or a feature of `wrong` is not part of what is taken back.
+        UsageError: the older version does not exist, no reason, or a feature of `wrong` is not part of what is taken back.
         CorruptError: an object of the older version is missing, cut or altered.
         ConflictError, StoreError, UnknownOutcomeError: as a publish.
     """

@@ -120,7 +120,7 @@ def settle(
 def _in_buckets(
     processed: Processed, partition: npt.NDArray[np.int32], wanted: npt.NDArray[np.bool_], partitions: int, folder: str
 ) -> list[Spool]:
-    """The rows that may be written, neighbouring partitions together, so that one bucket fits into memory."""
+    """The rows that may be written, neighbouring partitions together; one bucket fits into memory."""
     per_row = processed.spool.bytes / max(processed.spool.rows, 1) + 16
     bucket_of = bucket_plan(np.bincount(partition[wanted], minlength=partitions), per_row, BUCKET_BYTES)
     bucket = np.where(wanted, bucket_of[np.maximum(partition, 0)], -1).astype(np.int32)

@@ -70,7 +70,7 @@ def whole_rules(
         there = last_extent
         if there is not None and operation.swap and not projection.same_crs:  # noted as it was delivered, y first
             there = there[1], there[0], there[3], there[2]
-        stated = None if "extent" in contract.confirm else contract.extent  # a guess is no evidence
+        stated = None if "extent" in contract.confirm else contract.extent  # a guess is not evidence
         grounds[geometry] = ground_of(geometry, operation, stated, contract.crs_epsg, last, there)
     for name, other in projection.others:
         grounds[name] = ground_of(name, other, None, contract.crs_epsg, None, None)

@@ -244,7 +244,7 @@ def _unmapped(old: str, new: str) -> Finding:
 
 
 def _cut_names(delivery: Delivery, missing: Sequence[str], extra: Sequence[str]) -> Finding | None:
-    """Whether missing names stand there cut to what a DBF name can hold; which twin is which cannot be told, so none is mapped."""
+    """Whether missing names stand there cut to what a DBF name can hold; which twin is which is unknown, so none is mapped."""
     if not delivery.padded_text:
         return None
     long = [name for name in missing if len(name.encode()) > 10]

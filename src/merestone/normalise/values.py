@@ -290,7 +290,7 @@ def _instant(array: pa.Array, kind: FieldType) -> Cast:
 
 
 def _from_text(array: pa.Array, kind: FieldType) -> Cast:
-    """ISO 8601 text: what formats without such types (GeoJSON) deliver. Without a zone it is no instant."""
+    """ISO 8601 text: what formats without such types (GeoJSON) deliver. Without a zone it is not an instant."""
     pattern = {"date": _DAY, "time": _CLOCK, "timestamp": _ZONED, "timestamp_local": _ZONELESS}[kind.kind]
     wanted = arrow_type(kind)
     array = array.cast(pa.string())
@@ -342,7 +342,7 @@ def _struct(array: pa.Array, kind: FieldType, *, utc: bool) -> Cast:
 def _from_json(array: Any, kind: FieldType) -> Cast:
     """JSON texts, one Python value each: GDAL writes them only for columns of objects and of mixed types, at a speed below this one's.
 
-    In a column of mixed types it writes strings without quotes: what is no JSON is a string, and what could be a string or a number is
+    In a column of mixed types it writes strings without quotes: what is not JSON is a string, and what could be a string or a number is
     neither.
     """
     out, bad = [], np.zeros(len(array), dtype=bool)

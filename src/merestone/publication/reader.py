@@ -78,7 +78,7 @@ SOURCE: Final = Group(
         Clause(
             "feature_id",
             Name("a column"),
-            "the column to make of the ids that GeoJSON gives its features beside their properties; without it they are no column",
+            "the column to make of the ids that GeoJSON gives its features beside their properties; without it they are not a column",
         ),
         Clause("x", Name("a column"), "the column of x in a CSV file"),
         Clause("y", Name("a column"), "the column of y in a CSV file"),
@@ -425,7 +425,7 @@ def _folder(path: str) -> str:
 
 
 def _places(values: dict[str, Any], base: str, report: Report) -> dict[KeyPath, str]:
-    """The absolute path of every place that the file names, by key. What is no place is reported; what is elsewhere is left to `NOT_YET`."""
+    """The absolute path of every place that the file names, by key. What is not a place is reported; what is elsewhere is left to `NOT_YET`."""
     found: dict[KeyPath, str] = {}
     for key in PLACES:
         value = _at(values, key)

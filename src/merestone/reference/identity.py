@@ -43,7 +43,7 @@ _FORMS = re.compile(
 class Identity:
     """What a system is: `code` as AUTHORITY:NUMBER ("EPSG:25833+7837" for a compound without a code of its own), None where unknown.
 
-    `reason` says why there is no code. `claimed`: the text itself states the code.
+    `reason` says why a code is missing. `claimed`: the text itself states the code.
     """
 
     code: str | None
@@ -83,7 +83,7 @@ def is_system(text: str, code: str, *, by_parameters: bool = False) -> bool:
     Args:
         text: any spelling.
         code: the canonical name.
-        by_parameters: the text states parameters and no code, so that it means every code that has them.
+        by_parameters: the text states parameters and no code; it means every code that has them.
     """
     identity = identify(text)
     if identity.code == code:
@@ -107,7 +107,7 @@ def epsg_twin(text: str) -> str | None:
 def canonical_crs(text: str) -> str:
     """The `EPSG:<code>` of an authority string, URN, URL, WKT of any dialect or PROJJSON.
 
-    A declared substitute stands for CRS84. Free text is refused even where PROJ finds a system of a similar name: a guess is no evidence.
+    A declared substitute stands for CRS84. Free text is refused even where PROJ finds a system of a similar name: a guess is not evidence.
 
     Raises:
         ValueError: the text names no system, or one that is not, in every parameter, the one an EPSG code stands for.
@@ -115,7 +115,7 @@ def canonical_crs(text: str) -> str:
     stripped = text.strip()
     shown = " ".join(text.split())[:80]
     if not _FORMS.fullmatch(stripped):
-        raise ValueError(f"CRS {shown!r} is no authority code, URN, URL, WKT or PROJJSON; write it as EPSG:<code>")
+        raise ValueError(f"CRS {shown!r} is not an authority code, URN, URL, WKT or PROJJSON; write it as EPSG:<code>")
     found = identify(stripped)
     if found.reason.startswith("cannot be read"):
         raise ValueError(f"CRS {shown!r} is unknown to PROJ; write it as EPSG:<code>")

@@ -116,7 +116,7 @@ class Wanted:
 
 
 def choose_operation(source: str, target_epsg: int, rule: FallbackRule, grids: GridFiles, wanted: Wanted = Wanted()) -> Operation | Finding:
-    """One operation for the whole delivery, so that two machines and two nights give the same numbers.
+    """One operation for the whole delivery; two machines and two nights give the same numbers.
 
     The strategies are tried in order, their place being `strategy_index`: `best` is what PROJ holds for best among all operations it
     knows, `grid` the best of known accuracy that the grid files allow, `ballpark` an operation that leaves the datum shift out.

@@ -1,4 +1,4 @@
-"""Candidates at rest in a scratch folder, so that memory is bounded by settings and not by the dataset.
+"""Candidates at rest in a scratch folder: memory is bounded by settings and not by the dataset.
 
 Not here: what a candidate is (`line.candidates`), the dataset's own files (`publish.files`).
 """
@@ -137,7 +137,7 @@ def shuffle(spool: Spool, folder: str, name: str, bucket: npt.NDArray[np.int32],
 
 
 def bucket_plan(rows_per_partition: npt.NDArray[np.int64], bytes_per_row: float, budget: int) -> npt.NDArray[np.int32]:
-    """Which bucket each partition goes to, so that a bucket holds about `budget` bytes; neighbouring codes stay together."""
+    """Which bucket each partition goes to; a bucket holds about `budget` bytes; neighbouring codes stay together."""
     filled = np.cumsum(rows_per_partition * bytes_per_row)
     out: npt.NDArray[np.int32] = np.minimum(filled // max(budget, 1), max(0, os.sysconf("SC_OPEN_MAX") // 4)).astype(np.int32)
     return out

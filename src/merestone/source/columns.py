@@ -29,7 +29,7 @@ def nfc_names(names: Sequence[str], path: str) -> list[str]:
     """Column names in Unicode normal form C (UAX #15).
 
     Raises:
-        SourceError: two columns have the same name, so that neither can be told from the other.
+        SourceError: two columns have the same name.
     """
     out = [unicodedata.normalize("NFC", name) for name in names]
     seen: set[str] = set()

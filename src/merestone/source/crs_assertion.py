@@ -18,7 +18,7 @@ def with_assertion(column: GeometryColumn, asserted: str | None) -> tuple[Geomet
     """The geometry column with the asserted CRS where the file gives none; a finding where the two disagree.
 
     Raises:
-        UsageError: what is asserted is no CRS.
+        UsageError: what is asserted is not a CRS.
     """
     if asserted is None:
         return column, []

@@ -282,13 +282,13 @@ def _encoding(
     """The codec of the table's text, and what there is to say about how it was found.
 
     The .cpg and byte 29 of the header are the only declarations, and both are optional. Valid UTF-8 with letters beyond ASCII is very
-    unlikely to be anything else, so that a single-byte declaration over such bytes is refused; an asserted encoding is taken as it is.
+    unlikely to be anything else; a single-byte declaration over such bytes is refused; an asserted encoding is taken as it is.
     """
     if asserted is not None:
         try:
             return codecs.lookup(asserted).name, ()
         except LookupError:
-            raise SourceError(f"{asserted!r} is no encoding", field="source.encoding", hint="use for example utf-8 or cp1252") from None
+            raise SourceError(f"{asserted!r} is not an encoding", field="source.encoding", hint="use for example utf-8 or cp1252") from None
     declared, where = _declared(path, ldid, shown)
     if declared == "utf-8":
         return "utf-8", ()
@@ -296,7 +296,7 @@ def _encoding(
     if not beyond_ascii:
         return declared or "utf-8", ()
     if declared is not None:
-        if is_utf8:  # read as what it is, so that all other findings are about the true text
+        if is_utf8:  # read as what it is; all other findings are about the true text
             return "utf-8", (catalogue.ENCODING.finding("", where=where),)
         if declared == "iso8859-1" and control:
             declared = "cp1252"  # 0x80 to 0x9F are control characters in ISO 8859-1: who declares it means the Windows code page
@@ -305,7 +305,7 @@ def _encoding(
         return "utf-8", (_guess("UTF-8"),)
     if undefined:
         raise SourceError(
-            f"{shown}: there is no .cpg, and the text is neither UTF-8 nor CP1252",
+            f"{shown}: no .cpg stands beside it, and the text is neither UTF-8 nor CP1252",
             field=shown,
             hint="state the encoding in source.encoding",
         )

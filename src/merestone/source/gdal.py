@@ -137,7 +137,7 @@ class Gdal:
             yield batch
 
     def spoken(self) -> tuple[Finding, ...]:
-        """What GDAL has warned about and was not told before, once per wording."""
+        """What GDAL has warned about and was not reported before, once per wording."""
         said, self._said = self._said, set()
         fresh = sorted(said - self._told)
         self._told |= said

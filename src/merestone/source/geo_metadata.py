@@ -1,7 +1,7 @@
 """What a Parquet file says of its geometry columns: in `geo` metadata, in Parquet's own GEOMETRY and GEOGRAPHY types, or in Arrow's field metadata.
 
 Not here: reading rows (`geoparquet`), what a CRS is (`reference.identity`).
-Clauses: GeoParquet 1.1.0, "File metadata" and "Column metadata": a missing `crs` is OGC:CRS84, an explicit null is no CRS; coordinates
+Clauses: GeoParquet 1.1.0, "File metadata" and "Column metadata": a missing `crs` is OGC:CRS84, an explicit null is not a CRS; coordinates
 are x, y whatever the axis order of the CRS. Apache Parquet, "LogicalTypes", GEOMETRY(C): without C it is OGC:CRS84; C is an authority and
 a code, `srid:` and a number, `projjson:` and the name of a text in the file's key-value metadata, or PROJJSON itself.
 """
@@ -44,7 +44,7 @@ def stated(file: Any, path: str) -> dict[str, Any] | None:
         None for a file that knows of no geometry. A `crs` that cannot be resolved is None, with `crs_note` beside it.
 
     Raises:
-        SourceError: the `geo` metadata is no JSON, or has no columns.
+        SourceError: the `geo` metadata is not JSON, or has no columns.
     """
     return _geo(file.schema_arrow, path) or _native(file) or _arrow(file.schema_arrow)
 
@@ -82,7 +82,7 @@ def geometry_column(name: str, column: dict[str, Any]) -> GeometryColumn:
     # version 0.1 to 0.3 wrote WKT, later ones PROJJSON
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     if not isinstance(given, str | dict):
-        return GeometryColumn(name, None, f"crs {text} in the geo metadata is no PROJJSON", edges=edges, epoch=epoch)
+        return GeometryColumn(name, None, f"crs {text} in the geo metadata is not PROJJSON", edges=edges, epoch=epoch)
     if _crs(text) is None:
         return GeometryColumn(name, None, f"crs {text[:60]} in the geo metadata is none that PROJ knows", edges=edges, epoch=epoch)
     return GeometryColumn(name, text, note, edges=edges, epoch=epoch)
@@ -170,7 +170,7 @@ def _geo(schema: pa.Schema, path: str) -> dict[str, Any] | None:
     try:
         geo = parse_json(raw)
     except ValueError as fault:
-        raise SourceError(f"{path}: the geo metadata is no JSON: {fault}", field=path, hint="export it again") from None
+        raise SourceError(f"{path}: the geo metadata is not JSON: {fault}", field=path, hint="export it again") from None
     columns = geo.get("columns") if isinstance(geo, dict) else None
     if not isinstance(columns, dict) or not all(isinstance(each, dict) for each in columns.values()):
         raise SourceError(f"{path}: the geo metadata has no columns", field=path, hint="export it again")

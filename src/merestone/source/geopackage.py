@@ -37,7 +37,7 @@ _HEADER = 8  # bytes: GP, version, flags, srs_id
 class Layer:
     """What SQLite says about a layer.
 
-    rows: how many it has. misfits: cells that are no value of their column's type. findings: rows whose geometry contradicts its layer.
+    rows: how many it has. misfits: cells that are not values of their column's type. findings: rows whose geometry contradicts its layer.
     """
 
     rows: int
@@ -89,7 +89,7 @@ def look(path: Path, layer: str, schema: pa.Schema, geometry: str | None, shown:
 
 
 def doubles(path: Path, layer: str, column: str) -> Any:
-    """A FLOAT column as SQLite keeps it, in double precision: GDAL rounds it to single. A pyarrow float64 array; what is no number is null."""
+    """A FLOAT column as SQLite keeps it, in double precision: GDAL rounds it to single. A pyarrow float64 array; what is not a number is null."""
     with closing(opened(path)) as database:
         cells = database.execute(f"select {_quoted(column)} from {_quoted(layer)}")  # noqa: S608 - names are quoted
         return pa.array([float(value) if isinstance(value, int | float) else None for (value,) in cells], pa.float64())
@@ -241,7 +241,7 @@ def _headers(database: sqlite3.Connection, layer: str, geometry: str) -> _Header
 
 
 def _srs_id(head: Any) -> int | None:
-    """The reference system in the header of a geometry, None where it is no such header."""
+    """The reference system in the header of a geometry, None where it is another header."""
     if not isinstance(head, bytes) or len(head) < _HEADER or head[:2] != b"GP":
         return None
     return int.from_bytes(head[4:8], "little" if head[3] & 1 else "big", signed=True)

@@ -23,7 +23,7 @@ from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSp
 
 _FAULTS = (pa.ArrowException, OSError)
 # Read, not mapped: a mapped file stays in the resident set until its end, and one that another program rewrites would end the process (SIGBUS).
-# Through a buffer, so that a file of one huge row group is not taken in whole columns; not buffered ahead, which takes whole files.
+# Through a buffer; a file of one huge row group is not taken in whole columns; not buffered ahead, which takes whole files.
 _BUFFER = 1 << 20
 _DECIMAL128 = 38  # digits of Arrow's decimal128
 
@@ -58,7 +58,7 @@ class GeoParquetSource:
                 geometries[name] = geo_metadata.geometry_column(name, column)
         missing = sorted(set(columns) - set(schema.names))
         if missing:
-            raise SourceError(f"{spec.path}: the geo metadata names {missing[0]!r}, which is no column", hint="export it again")
+            raise SourceError(f"{spec.path}: the geo metadata names {missing[0]!r}, which is not a column", hint="export it again")
         primary = self._primary(geo, geometries, names)
         if geo is None:
             plain_file = geo_metadata.no_geo(spec.path, schema)
@@ -163,7 +163,7 @@ class GeoParquetSource:
         (label,) = nfc_names([str(geo.get("primary_column", ""))], self._spec.path)
         if label not in geometries:
             raise SourceError(
-                f"{self._spec.path}: primary_column {label!r} of the geo metadata is no geometry column; columns: {', '.join(names)}",
+                f"{self._spec.path}: primary_column {label!r} of the geo metadata is not a geometry column; columns: {', '.join(names)}",
                 hint="export it again, or name the column in source.geometry",
             )
         return geometries[label]

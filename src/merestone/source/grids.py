@@ -30,7 +30,7 @@ class GridFolders:
         """The folder that a publication names, if any, then the folders of this machine's PROJ.
 
         Raises:
-            UsageError: there is no such folder, or its path has a character that PROJ takes for the end of a path.
+            UsageError: the folder does not exist, or its path has a character that PROJ takes for the end of a path.
         """
         if folder is not None and any(each in folder for each in ',"'):
             raise UsageError(f"{folder} has a comma or a quotation mark in its path", field="crs.grids", hint="rename the folder")

@@ -98,14 +98,14 @@ def census_of_sequence(file: IO[bytes], shown: str) -> Census:
     """Read a text sequence, one feature a record.
 
     Raises:
-        SourceError: a record is no JSON or no feature; names its number, counted from 1.
+        SourceError: a record is not JSON or not a feature; names its number, counted from 1.
     """
     reader = _Reader(shown)
     for row, (first, raw) in enumerate(records(file), start=1):
         text = raw.decode("utf-8", "surrogateescape").strip("\ufeff \t\r\n")
         try:
             feature, end = reader.decoder.raw_decode(text)
-            said = "it is no Feature" if not isinstance(feature, dict) or feature.get("type") != "Feature" else None
+            said = "it is not a Feature" if not isinstance(feature, dict) or feature.get("type") != "Feature" else None
             said = "there is text after the feature" if said is None and end != len(text) else said
         except RecursionError:
             said = "it is nested too deeply"
@@ -131,7 +131,7 @@ def census_of_collection(file: IO[bytes], shown: str) -> Census:
     """Read a FeatureCollection (or one Feature) feature by feature; of a text of another kind nothing but its members is judged.
 
     Raises:
-        SourceError: the text is no JSON to its end.
+        SourceError: the text is not JSON to its end.
     """
     reader = _Reader(shown)
     text = _Text(file, reader)
@@ -201,7 +201,9 @@ class _Reader:
             self.named(row, text, start, end, line)
         if not isinstance(value, dict):
             raise SourceError(
-                f"{self.shown}: feature {row} is no object but {json.dumps(value)[:40]}", field=self.shown, hint="copy or export it again"
+                f"{self.shown}: feature {row} is not an object but {json.dumps(value)[:40]}",
+                field=self.shown,
+                hint="copy or export it again",
             )
         properties = value.get("properties")
         if "attributes" in value and "type" not in value:  # Esri's own JSON
@@ -342,7 +344,7 @@ def _fault(geometry: Any) -> str | None:
                 return f"geometries[{at}]: {said}"
         return None
     if kind not in _DEPTHS:
-        return f"{_text(kind)} is no type of geometry"
+        return f"{_text(kind)} is not a type of geometry"
     coordinates = geometry.get("coordinates")
     if not isinstance(coordinates, list):
         return f"coordinates are {_text(coordinates)}, not a list"

@@ -75,7 +75,7 @@ def locate(spec: SourceSpec) -> Located:
     """Find the file and settle its format.
 
     Raises:
-        SourceError: there is no such file, or it is not what its name says, or not of a format that is read.
+        SourceError: the file does not exist, or it is not what its name says, or not of a format that is read.
         UsageError: the path is not one of this machine, or the format belongs to a later version.
     """
     path = Path(local_path(spec.path, field="source", what="a delivery"))
@@ -115,9 +115,11 @@ def _nowhere(path: str) -> SourceError:
     """The error for a path where nothing is."""
     if path.endswith("/-"):
         return SourceError(
-            "standard input is not read: a delivery is read more than once", field="source", hint="write it to a file, then name the file"
+            "standard input cannot be a delivery: formats are recognised by the file",
+            field="source",
+            hint="write it to a file, then name the file",
         )
-    return SourceError(f"there is no {path}", field="source", hint="check the path: «source», or source.path in a publication file")
+    return SourceError(f"{path} does not exist", field="source", hint="check the path: «source», or source.path in a publication file")
 
 
 def _locate(path: Path, spec: SourceSpec) -> Located:

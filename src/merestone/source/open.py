@@ -35,7 +35,7 @@ def open_unjudged(spec: SourceSpec) -> Source:
 
     Raises:
         SourceError, UsageError: as `open_source`; the file contradicts itself, or says that it is a part.
-        UnreadableValueError: a cell is no value of its column's type.
+        UnreadableValueError: a cell is not a value of its column's type.
     """
     source = open_source(spec)
     for finding in source.delivery.findings:

@@ -73,7 +73,7 @@ class Delivery:
     `fid_column` names the column that only repeats the driver's row number, if the driver offers one; it is not in `schema` unless the
     format stores it as a real column (GeoPackage primary keys are offered as a column under their own name).
     `findings` are seen while opening (guessed encoding, names cut at ten characters, fields filled to their width).
-    `misfits` are cells that are no value of their column.
+    `misfits` are cells that are not values of their column.
     """
 
     path: str
@@ -98,7 +98,7 @@ class UnreadableValueError(SourceError):
         path: the file, for the message.
         name: the column as delivered.
         row: the number of the record in the file, from 1.
-        rule: `encoding` (bytes that are no text in the encoding) or `type` (text that is no value of the column's type).
+        rule: `encoding` (bytes that are not text in the encoding) or `type` (text that is not a value of the column's type).
         expected: what the value should be.
         observed: what is the matter with it.
         remedy: the next step.
@@ -130,7 +130,7 @@ class Source(Protocol):
 
         Raises:
             SourceError: the file breaks off.
-            UnreadableValueError: text cannot be decoded, or is no value of its column; names file, field, record and bytes.
+            UnreadableValueError: text cannot be decoded, or is not a value of its column; names file, field, record and bytes.
         """
         ...
 

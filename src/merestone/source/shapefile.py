@@ -40,7 +40,7 @@ class ShapefileSource:
             )
         table_path = _part(found.path, ".dbf")
         if table_path is None:
-            raise SourceError(f"{found.shown}: there is no .dbf beside it", field=found.shown, hint="deliver .shp, .shx, .dbf and .prj")
+            raise SourceError(f"{found.shown}: no .dbf stands beside it", field=found.shown, hint="deliver .shp, .shx, .dbf and .prj")
         self._table = open_dbf(table_path, shown=found.shown, encoding=spec.encoding)
         self._brimful = np.zeros(len(self._table.fields), dtype=np.int64)
         self._filled = np.zeros(len(self._table.fields), dtype=np.int64)

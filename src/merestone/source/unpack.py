@@ -88,7 +88,7 @@ def _counted(done: int, block: bytes, limit: int, archive: Path, shown: str) -> 
         raise SourceError(
             f"{shown} unpacks to more than {limit:,} bytes, from {archive.stat().st_size:,}: it may have no end",
             field=shown,
-            hint="look at the archive; where it is sound, unpack it and name the file",
+            hint="look at the archive; where it is whole, unpack it and name the file",
         )
     return done
 

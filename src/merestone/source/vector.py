@@ -212,7 +212,7 @@ class VectorSource:
         if spec.feature_id is not None:
             if spec.feature_id in names:
                 raise UsageError(
-                    f"{self._found.shown} has a property {spec.feature_id!r}, so that the ids of features need another name",
+                    f"{self._found.shown} has a property {spec.feature_id!r}; the ids of features need another name",
                     field="source.feature_id",
                     hint="name a column that no property has",
                 )

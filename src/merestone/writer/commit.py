@@ -8,7 +8,7 @@ The rules, as numbered in docs/spec/store.md:
 2. A version's objects are whole in the store before its manifest is written.
 3. A manifest's number is one above the highest of pointer, history and listing; it is created, never replaced.
 4. The pointer moves from exactly what the attempt saw when it began, or not at all.
-5. After anything but a clear yes the pointer is read back. Own success is success. What cannot be told is said, and nothing is deleted.
+5. After anything but a clear yes the pointer is read back. Own success is success. An unknown outcome is reported, and nothing is deleted.
 6. The record is written last, then the intent goes. A dead attempt is written up by the next run.
 """
 
@@ -78,9 +78,9 @@ class Attempt:
             expected: what was current when the attempt began (None: nothing).
 
         Raises:
-            ConflictError: another publisher moved the pointer first. Nothing was lost; what this attempt wrote is no part of any version.
+            ConflictError: another publisher moved the pointer first. Nothing was lost; what this attempt wrote is not part of any version.
             StoreError: an object of the version is missing or cut, or the store refused; the old version stays.
-            UnknownOutcomeError: it cannot be told whether the pointer moved. End the attempt with `leave`, never with `finish`.
+            UnknownOutcomeError: whether the pointer moved is unknown. End the attempt with `leave`, never with `finish`.
         """
         _still_there(self.store, expected)
         self.step("manifest.before")
@@ -163,7 +163,7 @@ def begin(
     Args:
         store: where the dataset is.
         run_id: the run; the attempt's number is the next one free.
-        nonce: what tells the objects of this process from all others; part of their names.
+        nonce: what separates the objects of this process from all others; part of their names.
         name: the dataset's name.
         started_utc: ISO 8601 with Z.
         parent: what was current when the attempt began.
@@ -288,7 +288,7 @@ def _lost(found: bytes | None) -> ConflictError:
 
 def _unknown(pointer: Pointer, why: str) -> UnknownOutcomeError:
     return UnknownOutcomeError(
-        f"it cannot be told whether version {pointer.version} of run {pointer.run_id} became current: {why}",
+        f"it is unknown whether version {pointer.version} of run {pointer.run_id} became current: {why}",
         field=POINTER,
         hint="nothing was deleted; «status(DATASET)» or the next publish names what is current",
     )

@@ -58,7 +58,7 @@ class Intent:
         """Read an intent.
 
         Raises:
-            CorruptError: the bytes are no intent.
+            CorruptError: the bytes are not an intent.
         """
         try:
             doc: dict[str, Any] = parse_json(data)

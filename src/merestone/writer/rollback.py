@@ -2,7 +2,7 @@
 
 Not here: the commit itself (`commit`), deciding who may roll back.
 
-Nothing is deleted, and history is not rewritten: version 4 with the content of version 2 stands on top of version 3, its change log tells
+Nothing is deleted, and history is not rewritten: version 4 with the content of version 2 stands on top of version 3, its change log shows
 consumers what the step from 3 to 4 takes back, and the deliveries of the versions that were left behind are remembered as withdrawn.
 """
 
@@ -55,10 +55,10 @@ def rollback(
         now: the time, UTC, ISO 8601 with Z.
         wrong: canonical keys of the features whose withdrawn content is wrong: any of them that comes back stops a publish. Without them the whole
             change that is taken back is remembered.
-        lineage: what the manifest says of sealed lineage; by default that of `head`, so that the chain of runs has no gap.
+        lineage: what the manifest says of sealed lineage; by default that of `head`; the chain of runs has no gap.
 
     Raises:
-        UsageError: there is no such older version, no reason, or one of `wrong` is not part of the change that is taken back.
+        UsageError: the older version does not exist, no reason, or one of `wrong` is not part of the change that is taken back.
         CorruptError: an object of that version is missing, cut or altered; nothing was written then.
         ConflictError, StoreError, UnknownOutcomeError: as `Attempt.commit`.
     """
@@ -103,7 +103,7 @@ def rollback(
 def difference(store: Store, now: Manifest, passed: list[HistoryLine], target: Manifest) -> Any:
     """The change log of the step from `now` back to `target`: pyarrow.Table of CHANGES_SCHEMA, ordered by key.
 
-    What changed within a feature is what the logs of the versions between said, told backwards; the states of both indexes decide the rest,
+    What changed within a feature is what the logs of the versions between said, in reverse; the states of both indexes decide the rest,
     so that also source digests come back (class `refreshed`).
     """
     today = _state(store, now).rename_columns(["key", "digest_now", "source_now", "partition_now"])
@@ -171,7 +171,7 @@ def _find(store: Store, head: Current, to: int) -> tuple[list[HistoryLine], Mani
         passed.append(each)
         if each.version <= to:
             break
-    what = "is the current version" if head.manifest.version == to else "is no version of this dataset"
+    what = "is the current version" if head.manifest.version == to else "is not a version of this dataset"
     raise UsageError(f"cannot roll back to {to}: it {what}", field="to", hint="«log(DATASET)» lists the versions")
 
 

@@ -68,7 +68,7 @@ class LineageCollector:
             feature_ids: pyarrow string array, one id a row.
             steps: in the order of the stage plan, each as long as `feature_ids`. A row has no event of a stage after one that refused it
                 (the stage `publish` stands outside of that). A qualified CAST (`attr_cast.area_m2`) has events for WARN and REJECT alone.
-                A REJECT keeps the event type of its stage, so that a later attempt which accepts the row corrects it: both have one id.
+                A REJECT keeps the event type of its stage; a later attempt which accepts the row corrects it: both have one id.
                 `extra` may hold `rows` (bool array: the rows that the stage met, by default all) and `change_class`, `from_partition`,
                 `to_partition`, `strategy_index` (int32) and `accuracy_m` (float64), each one value or an array of one per row.
             run_id: the run.

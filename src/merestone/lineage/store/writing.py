@@ -40,7 +40,7 @@ from merestone.storage.port import Store
 FORMAT = 1
 RUNS = "_runs"
 ROOT = "_lineage"
-PART_ROWS = 1_000_000  # a usual night is one part, so that a question about one feature reads one footer of it
+PART_ROWS = 1_000_000  # a usual night is one part; a question about one feature reads one footer of it
 GROUP_ROWS = 16_384
 _DELTA = {
     "event_id": "DELTA_LENGTH_BYTE_ARRAY",
