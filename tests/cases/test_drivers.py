@@ -398,7 +398,7 @@ def test_n16_malformed_positions_are_named(estate):
         ("LineString", "[[0, 0], {}]", "coordinates[1] is {}"),
         ("MultiPoint", "[[0, 0], []]", "coordinates[1] is []"),
         ("Polygon", "[[[0, 0], [1, 0], [1, 1], [0, 0]], [0, 0]]", "coordinates[1][0] is 0"),
-        ("Circle", "[0, 0]", '"Circle" is no type'),
+        ("Circle", "[0, 0]", '"Circle" is not a type'),
         ("GeometryCollection", "[]", "without a list of geometries"),
     ],
 )

@@ -57,8 +57,8 @@ def test_n12_a_number_is_no_crs(estate):
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        ({"crs": ["EPSG:4326"]}, "is no PROJJSON"),
-        ({"crs": True}, "is no PROJJSON"),
+        ({"crs": ["EPSG:4326"]}, "is not PROJJSON"),
+        ({"crs": True}, "is not PROJJSON"),
         ({"crs": {"type": "GeographicCRS"}}, "is none that PROJ knows"),
         ({"crs": "here"}, "is none that PROJ knows"),
         ({"crs": None}, "crs null"),

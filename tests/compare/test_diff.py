@@ -303,7 +303,7 @@ def test_an_empty_side_is_a_side(older, newer, delta, tmp_path):
 
 
 def test_what_cannot_be_read_or_has_no_place_is_told(file, tmp_path):
-    with pytest.raises(SourceError, match="there is no"):
+    with pytest.raises(SourceError, match="does not exist"):
         told(file("a.gpkg", rows()), tmp_path / "nothing.gpkg")
     with pytest.raises(UsageError, match="nothing"):
         told(file("a.gpkg", rows()), f"{tmp_path / 'nothing'}@1")

@@ -70,7 +70,7 @@ def test_what_is_not_there_is_a_usage_error(mini):
 @pytest.mark.parametrize("bbox", [(0, 0, 1), (2, 0, 1, 1), (0, 0, float("nan"), 1), (0, 0, float("inf"), 1)])
 def test_a_box_that_is_none_is_a_usage_error(mini, bbox):
     mini.publish(GRID)
-    with pytest.raises(UsageError, match="is no box"):
+    with pytest.raises(UsageError, match="is not a box"):
         Dataset(mini.store).to_arrow(bbox=bbox)
 
 

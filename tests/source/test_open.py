@@ -169,7 +169,7 @@ def test_a_text_sequence_under_the_suffix_of_a_collection_is_counted_too(tmp_pat
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("nothing.gpkg", None, "there is no"),
+        ("nothing.gpkg", None, "does not exist"),
         ("a.xyz", "x", "no format that is read has the suffix '.xyz'"),
         ("a.gpkg", "<OGRVRTDataSource></OGRVRTDataSource>", "truncated or not GPKG"),
         ("a.gml", "<OGRVRTDataSource></OGRVRTDataSource>", "truncated or not GML"),
