@@ -674,8 +674,9 @@ def test_n09_a_geopackage_and_its_log_in_one_archive(estate, tmp_path):
 def test_n02_bytes_behind_the_end_of_a_geometry(estate, tmp_path, wkt, tail):
     shape = shapely.from_wkt(wkt)
     path = tmp_path / "d.gpkg"
+    other = shapely.Point(5, 5, 5) if shape.has_z else shapely.Point(5, 5)
     save(
-        [{"pid": at, "geometry": each} for at, each in enumerate([shape, None, shapely.Point(5, 5), shape])],
+        [{"pid": at, "geometry": each} for at, each in enumerate([shape, None, other, shape])],
         path,
         layer="t",
         SPATIAL_INDEX="NO",

@@ -117,7 +117,7 @@ def test_what_is_no_copy_is_told_and_stays(product, tmp_path):
     assert extra.read_bytes() == before
     with pytest.raises(UsageError, match=r"EPSG:28992 .* where EPSG:4326 is agreed"):
         apply(taken, str(save(rows(), tmp_path / "rd.gpkg", epsg=28992)))
-    with pytest.raises(UsageError, match="says no format"):
+    with pytest.raises(UsageError, match="names no format that can be written"):
         apply(taken, str(tmp_path / "copy.shp"))
     (tmp_path / "broken.gpkg").write_bytes(b"nothing")
     with pytest.raises(SourceError):
@@ -141,7 +141,7 @@ def test_a_format_that_loses_something_leaves_the_old_file(estate, tmp_path):
         target = copy(made, tmp_path / f"copy.{ending}")
         before = target.read_bytes()
         if ending == "gpkg":  # it keeps milliseconds
-            with pytest.raises(UsageError, match="do not read back as version 2"):
+            with pytest.raises(UsageError, match="cannot hold the times of 'at'"):
                 apply(step.of_dataset(made.dataset, 1, 2), str(target))
             assert target.read_bytes() == before
         else:
@@ -349,7 +349,7 @@ def test_all_types_and_composite_keys_survive(ending, tmp_path):
             tmp_path / name,
             {
                 "a": pa.array([1, 1, 2, 2]),
-                "b": ["é", "y\nz", "", "x"],
+                "b": ["é", "y\nz", " y ", "x"],
                 "f": [0.1, None, 3.0, -0.0 + shift],
                 "d": pa.array([Decimal("12345678901234567890.1234"), None, Decimal("0.5"), Decimal(shift)], pa.decimal128(30, 4)),
                 "y": [True, False, None, bool(shift)],

@@ -34,7 +34,7 @@ def test_a_sound_file_is_read(tmp_path, bare):
 def test_a_missing_file_is_named(tmp_path):
     fault = refused(str(tmp_path / "none.yaml"))
     assert "none.yaml does not exist" in fault.message
-    assert "merestone init" in fault.hint
+    assert "merestone.draft(SOURCE) drafts a contract" in fault.hint
 
 
 def test_a_folder_is_no_contract(tmp_path):
@@ -62,7 +62,7 @@ def test_all_problems_are_told(tmp_path, bare):
     fault = refused(write(tmp_path, bare | {"axis_order": "lonlat", "keys": "a"}))
     assert "has 3 problems" in fault.message
     assert all(word in fault.message for word in ("product_id", "axis_order", "did you mean key?"))
-    assert "contract lint" in fault.hint
+    assert "check with merestone.lint(" in fault.hint
 
 
 def test_many_problems_are_counted_not_poured_out(tmp_path, bare):

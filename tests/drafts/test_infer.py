@@ -78,7 +78,7 @@ def test_identifiers_that_may_be_made_anew_come_after_those_that_look_agreed():
     )
     assert [each.name for each in found.keys] == ["parcel_id", "uuid", "ext_ref", "name", "OBJECTID_1"]
     assert [each.name for each in found.keys if each.doubt] == ["uuid", "ext_ref", "OBJECTID_1"]
-    assert "--previous" in found.keys[1].doubt
+    assert "compare with an older one" in found.keys[1].doubt
     nearly = inferred(batch(uuid=pa.array([*uuids[:3], "x"])), batch(uuid=pa.array(["a", "b", "c", "d"])))
     assert not nearly.keys[0].doubt
 

@@ -127,7 +127,7 @@ def test_n21_names_that_sqlite_takes_for_one_are_refused_by_name(estate, tmp_pat
     assert product.publish(geoparquet(tmp_path / "first.parquet", rows)).status == "published"
     with pytest.raises(UsageError, match=words) as fault:
         version_file(product.dataset.version(), str(tmp_path / "out.gpkg"))
-    assert "--columns" in fault.value.hint
+    assert fault.value.hint == "write .parquet, or choose one of them: columns"
     assert back(product, tmp_path / "out.geojson").status == "unchanged"
 
 

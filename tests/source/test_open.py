@@ -484,5 +484,5 @@ def test_an_asserted_crs_fills_in_and_never_overrides():
     assert same.findings == ()
     (fault,) = open_source(SourceSpec(str(CASES / "C01/plain.geojson"), crs="EPSG:3059")).delivery.findings
     assert (fault.rule, fault.severity) == ("crs_mismatch", "error")
-    with pytest.raises(UsageError, match="no CRS"):
+    with pytest.raises(UsageError, match="'EPSG:0' is not a CRS that PROJ knows"):
         open_source(SourceSpec(str(CASES / "C01/noprj.shp"), crs="EPSG:0"))

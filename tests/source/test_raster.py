@@ -89,7 +89,10 @@ def test_check_judges_a_raster_by_its_contract(height, tmp_path, capsys):
         code = root.main(arguments, prog_name="merestone", standalone_mode=False)
         return code, json.loads(capsys.readouterr().out)
 
-    assert check() == (0, {"status": "pass", "findings": [], "axes": {}})
+    assert check() == (
+        0,
+        {"delivery": str(height), "contract": str(tmp_path / "c.json"), "status": "pass", "rows": 0, "findings": [], "axes": {}},
+    )
     contract["bands"][0] |= {"type": "int16", "nodata": 0}
     code, said = check()
     assert (code, [(each["field"], each["rule"]) for each in said["findings"]]) == (1, [("height", "band_type"), ("height", "nodata")])

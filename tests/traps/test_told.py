@@ -129,6 +129,11 @@ DELIVERIES = {
         {},
         ["crs.crs_position", "geometry", "1,500 of 1,500 rows lie in neither as EPSG:28991", "probably EPSG:28992"],
     ),
+    "a CRS that nobody accepted": (
+        lambda table: table.to_crs(28991),
+        {},
+        ["crs.crs_mismatch", "EPSG:28991", "EPSG:28992 is agreed", "`crs: {accept: [EPSG:28991]}`"],
+    ),
     "no CRS": (
         lambda table: gpd.GeoDataFrame(table.drop(columns="geometry"), geometry=list(table.geometry)),
         {},
@@ -157,6 +162,10 @@ def call(capsys):
     return run
 
 
+# Deliveries in another CRS that the publication accepts by name: only then is it asked where their positions lie
+ACCEPTED = {"another CRS by name only": "EPSG:26986", "a CRS of the same country": "EPSG:28991"}
+
+
 def saved(folder, table, name):
     """As a GeoPackage, always under the same layer."""
     path = folder / f"{name}.gpkg"
@@ -168,11 +177,13 @@ def saved(folder, table, name):
 def standing(call, tmp_path):
     """A version that stands, and a function that breaks its delivery."""
 
-    def make(change, clauses):
+    def make(change, clauses, accepted=None):
         parcels = good(EPSG)
         table = parcels.table.iloc[:ROWS].reset_index(drop=True)
         (tmp_path / "parcels.contract.yaml").write_text(json.dumps({**parcels.contract, **clauses}), encoding="utf-8")
         settings = {"contract": "parcels.contract.yaml", "source": "good.gpkg", "destination": "./published"}
+        if accepted:
+            settings["crs"] = {"accept": accepted}
         (tmp_path / "parcels.yaml").write_text(json.dumps(settings), encoding="utf-8")
         saved(tmp_path, table, "good")
         code, said = call("publish", tmp_path / "parcels.yaml")
@@ -186,7 +197,7 @@ def standing(call, tmp_path):
 @pytest.mark.parametrize("name", DELIVERIES)
 def test_a_refusal_tells_what_where_how_many_and_what_to_do_next(name, standing, call):
     change, clauses, words = DELIVERIES[name]
-    file, bad, table = standing(change, clauses)
+    file, bad, table = standing(change, clauses, [ACCEPTED[name]] if name in ACCEPTED else None)
     keys = {f"{{{row}}}": table.parcel[row] for row in FEW}
     for command in ("check", "publish"):
         code, said = call(command, file, "--source", bad)
@@ -213,7 +224,7 @@ def test_half_of_the_rows_stop_at_a_guard_that_tells_how_many_are_missing(standi
         "750 published features are missing from the delivery",
         "750 removed; 750 unchanged",
         "merestone diff ",
-        "if not meant: have the producer correct the delivery; v1 stays",
+        "if not meant: correct the delivery; v1 stays",
         "if meant: repeat with --confirm",
     ):
         assert word in said, said

@@ -29,6 +29,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d+))?(Z
 _NORMAL = "'+0 days'"  # a modifier of SQLite that makes 2 March of 31 February
 _LONGEST_TIME = 24  # YYYY-MM-DDTHH:MM:SS.SSSZ: what is longer has digits that GDAL leaves out, or a zone
 _UNSTATED = {0, -1}  # srs_id of an undefined reference system
+_UNDEFINED_BY_GDAL = "GDAL:99999"  # what GDAL writes for an undefined system of its own, also into rows of a layer of srs_id 0
 _PEEKED = 1000
 _HEADER = 8  # bytes: GP, version, flags, srs_id
 
@@ -184,11 +185,15 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Headers:
-    """The first bytes of the geometries of a layer: which are as they should be."""
+    """The first bytes of the geometries of a layer: which are as they should be.
+
+    unstated: the srs_id that name no reference system; a row that carries one says nothing against its layer.
+    """
 
     doubt: str
     srs_id: int
     names: dict[int, str]
+    unstated: frozenset[int]
 
     def judge(self, database: sqlite3.Connection, table: str, geometry: str) -> tuple[Misfits | None, list[Finding]]:
         """Cells that hold no geometry, and rows that say another reference system than their layer."""
@@ -199,7 +204,7 @@ class _Headers:
             srs_id = _srs_id(head)
             if srs_id is None:
                 wrong.append((row, f"{kind} {_shown(head)}"))
-            elif srs_id not in _UNSTATED and self.names.get(srs_id, str(srs_id)) != self.names.get(self.srs_id, str(self.srs_id)):
+            elif srs_id not in self.unstated and self.names.get(srs_id, str(srs_id)) != self.names.get(self.srs_id, str(self.srs_id)):
                 others.append((row, srs_id))
         misfits = None
         if wrong:
@@ -231,13 +236,14 @@ def _headers(database: sqlite3.Connection, layer: str, geometry: str) -> _Header
         return None
     known = database.execute("select srs_id, organization, organization_coordsys_id from gpkg_spatial_ref_sys where srs_id > 0")
     names = {srs_id: f"{str(authority).upper()}:{code}" for srs_id, authority, code in known}
+    unstated = frozenset({*_UNSTATED, *(srs_id for srs_id, name in names.items() if name == _UNDEFINED_BY_GDAL)})
     column = _quoted(geometry)
     first = f"select {column} as value from {_quoted(layer)} limit {_PEEKED}"  # noqa: S608 - names are quoted
     usual = database.execute(f"select distinct substr(value, 1, {_HEADER}) from ({first})")  # noqa: S608 - as above
-    sound = [head for (head,) in usual if _srs_id(head) in {stated[0], *_UNSTATED}]
+    sound = [head for (head,) in usual if _srs_id(head) in {stated[0], *unstated}]
     # One comparison a row and header: everything that begins with it lies between it and the next number
     passes = [f"{column} between x'{head.hex()}' and x'{int.from_bytes(head) + 1:016x}'" for head in sound]
-    return _Headers(f"{column} is not null and not ({' or '.join(passes) or 'false'})", stated[0], names)
+    return _Headers(f"{column} is not null and not ({' or '.join(passes) or 'false'})", stated[0], names, unstated)
 
 
 def _srs_id(head: Any) -> int | None:
