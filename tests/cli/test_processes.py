@@ -342,12 +342,12 @@ def test_status_and_log_tell_what_became_of_each_run(standing, merestone, tmp_pa
     kinds.append(("refused", "guard", "guard.changed:"))
     assert since() == (1, kinds)
     assert merestone("publish", standing.file, "--source", tmp_path / "nowhere.gpkg").code == 3
-    kinds.append(("failed", None, "there"))
+    kinds.append(("failed", None, str(tmp_path / "nowhere.gpkg")))
     assert since() == (1, kinds)
     assert call(*night, env={"MERESTONE_KILL_AT": "manifest.after"}).returncode == -signal.SIGKILL
     assert since() == (1, kinds), "nobody knows yet that it is dead"
     assert merestone("publish", standing.file, "--source", tmp_path / "nowhere.gpkg").code == 3
-    kinds += [("abandoned", None, "its"), ("failed", None, "there")]
+    kinds += [("abandoned", None, "its"), ("failed", None, str(tmp_path / "nowhere.gpkg"))]
     assert since() == (1, kinds)
     assert merestone("publish", *night).code == 0
     assert since() == (3, []), "the orphan's number is not used again"

@@ -363,6 +363,11 @@ def test_all_types_and_composite_keys_survive(ending, tmp_path):
     night(made, some("first.parquet", 0))
     night(made, some("second.parquet", 1))
     target = tmp_path / (f"copy.{ending}" if ending != "dataset" else "copy")
+    if ending == "geojson":  # JSON has no form for bytes: refused by name, and nothing is written
+        with pytest.raises(UsageError, match="cannot hold the bytes of 'x'"):
+            apply(step.of_dataset(made.dataset, 0, 1), str(target))
+        assert not target.exists()
+        return
     for start, end in ((0, 1), (1, 2)):
         found = apply(step.of_dataset(made.dataset, start, end), str(target))
         assert (found.status, found.set_digest) == ("applied", made.manifest(end).set_digest)

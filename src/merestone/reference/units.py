@@ -1,7 +1,7 @@
 """Units of values in columns: one canonical code for every spelling, and how large a unit of length or area is.
 
 Not here: units of coordinates (`ground`), judging numbers by their unit (`gate.quantities`).
-Clause: spec/contract.md section 1, "Units". A table of common names and symbols is read first, then ISO 4217, then UCUM, whose grammar and
+Clause: docs/spec/gate.md#units-of-values. A table of common names and symbols is read first, then ISO 4217, then UCUM, whose grammar and
 atoms come from the library `ucumvert`.
 """
 
