@@ -273,7 +273,7 @@ def test_broken_files_are_named(folder):
     assert "parcels.contract.yaml" in refused(folder, MINIMAL).message
     with pytest.raises(UsageError, match="does not exist") as caught:
         read_publication(str(folder / "none.yaml"))
-    assert "merestone init" in (caught.value.hint or "")
+    assert "merestone.draft(SOURCE)" in (caught.value.hint or "")
 
 
 # --- the definition and its drafts -----------------------------------------------------------------------------------------------------

@@ -136,8 +136,8 @@ def test_any_roll_back_is_the_difference_and_leaves_a_whole_dataset(states, data
     ("to", "reason", "says"),
     [
         (2, "x", "is the current version"),
-        (3, "x", "no version of this dataset"),
-        (0, "x", "no version of this dataset"),
+        (3, "x", "not a version of this dataset"),
+        (0, "x", "not a version of this dataset"),
         (1, " ", "needs a reason"),
     ],
 )
