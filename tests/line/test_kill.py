@@ -27,6 +27,7 @@ freshness_sla_minutes: 1440
 availability_target: 0.99
 product_owner_id: steward@example.org
 key: [pid]
+extent: [9, 55, 11, 57]
 """
 PUBLICATION = """
 name: kills

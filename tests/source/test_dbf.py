@@ -163,7 +163,7 @@ def test_neither_utf_8_nor_cp1252_asks_for_the_encoding(tmp_path):
         read(path)
     assert "source.encoding" in str(fault.value.hint)
     assert read(path, encoding="cp437")[0]["name"].to_pylist() == ["├x", "ü"]
-    with pytest.raises(SourceError, match="no encoding"):
+    with pytest.raises(SourceError, match="not an encoding"):
         read(path, encoding="klingon")
 
 
