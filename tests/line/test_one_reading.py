@@ -96,9 +96,9 @@ RULES = {
     "a key twice": {"key_duplicate"},
     "a value twice": {"unique"},
     "a row with its axes swapped": {"axis_order"},
-    "a column of another type": {"type"},
+    "a column of another type": {"column_type"},
     "a null key": {"key_null"},
-    "all at once": {"key_duplicate", "unique", "axis_order", "type"},
+    "all at once": {"key_duplicate", "unique", "axis_order", "column_type"},
 }
 
 
