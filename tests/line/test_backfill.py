@@ -7,7 +7,7 @@ import pytest
 from shapely import Point
 
 from estate import geoparquet
-from merestone.line import guards_before_processing
+from merestone.line.judging import guards_before_processing
 
 FIELDS = [{"name": "pid", "type": "string", "nullable": False}, {"name": "v", "type": "integer"}]
 NEW = {"name": "note", "type": "string"}

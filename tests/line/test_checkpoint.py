@@ -41,7 +41,7 @@ def test_nights_go_on_over_a_checkpoint_of_the_index(tmp_path, monkeypatch):
     for often in (False, True):
         folder = tmp_path / str(often)
         folder.mkdir()
-        monkeypatch.setattr("merestone.line.write.needs_checkpoint", lambda *_, often=often: often)
+        monkeypatch.setattr("merestone.line.writing.write.needs_checkpoint", lambda *_, often=often: often)
         counts = []
         for number, night in enumerate(nights):
             counts.append(_publish_points(folder, number, night))

@@ -16,7 +16,8 @@ from merestone.errors import MissingError, UsageError
 from merestone.geometry import kernel
 from merestone.identity import digest as digests
 from merestone.identity.digest import LAYOUT, digest_batch, layout_of_contract
-from merestone.line import prepare, process_batch
+from merestone.line.preparing import prepare
+from merestone.line.processing import process_batch
 from merestone.storage.open import open_store
 
 PID = {"name": "pid", "type": "string", "nullable": False}

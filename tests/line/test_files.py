@@ -173,11 +173,17 @@ def twice(rows, keys):
 
 # What a fault of the code could do to a partition; each leaves the old version.
 FAULTS = {
-    "a carried row is lost": ("merestone.line.rewrite_partition.carried_rows", lambda found: tuple(each.slice(1) for each in found)),
-    "a carried row stands twice": ("merestone.line.rewrite_partition.carried_rows", lambda found: twice(*found)),
-    "nothing is carried": ("merestone.line.rewrite_partition.carried_rows", lambda found: tuple(each.slice(0, 0) for each in found)),
-    "a file is forgotten": ("merestone.line.write.rewrite", lambda files: files[1:]),
-    "a file is named twice": ("merestone.line.write.rewrite", lambda files: [*files, files[0]]),
+    "a carried row is lost": (
+        "merestone.line.writing.rewrite_partition.carried_rows",
+        lambda found: tuple(each.slice(1) for each in found),
+    ),
+    "a carried row stands twice": ("merestone.line.writing.rewrite_partition.carried_rows", lambda found: twice(*found)),
+    "nothing is carried": (
+        "merestone.line.writing.rewrite_partition.carried_rows",
+        lambda found: tuple(each.slice(0, 0) for each in found),
+    ),
+    "a file is forgotten": ("merestone.line.writing.write.rewrite", lambda files: files[1:]),
+    "a file is named twice": ("merestone.line.writing.write.rewrite", lambda files: [*files, files[0]]),
 }
 
 

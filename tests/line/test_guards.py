@@ -11,8 +11,8 @@ from shapely import points as shapely_points
 from shapely import to_wkb
 
 from estate import geoparquet
-from merestone.line import guards_before_processing as before
-from merestone.line.mass_change import column_cause
+from merestone.line.judging import guards_before_processing as before
+from merestone.line.judging.mass_change import column_cause
 
 PID = {"name": "pid", "type": "integer", "nullable": False}
 NAME = {"name": "name", "type": "string"}

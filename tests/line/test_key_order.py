@@ -5,9 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from merestone.line import key_order
-from merestone.line.key_order import in_order, key_batches, key_bytes
-from merestone.line.reading import KEY
+from merestone.line.comparing import key_order
+from merestone.line.comparing.key_order import in_order, key_batches, key_bytes
+from merestone.line.preparing.reading import KEY
 from merestone.scratch.spool import Spool
 
 # Prefixes that many share, a zero byte at the end, and keys in all sizes.

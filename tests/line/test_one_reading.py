@@ -57,7 +57,7 @@ def counts(monkeypatch):
 
         return open_counted
 
-    for name in ("line.prepare.open_source", "compare.sides.open_unjudged", "drafts.init.open_source"):
+    for name in ("line.preparing.prepare.open_source", "compare.sides.open_unjudged", "drafts.init.open_source"):
         monkeypatch.setattr(f"merestone.{name}", counting(getattr(opening, name.rpartition(".")[2])))
     return opened, readings, rows
 

@@ -1,6 +1,6 @@
 """Guards: how much change may be published without a person's word, what the likely cause is, and the token that says "I mean it".
 
-Not here: breaches of the contract (`gate`), which nobody can confirm; gathering the evidence (`line.mass_change`).
+Not here: breaches of the contract (`gate`), which nobody can confirm; gathering the evidence (`line.judging.mass_change`).
 """
 
 from __future__ import annotations

@@ -35,14 +35,14 @@ from merestone.errors import InternalError
 from merestone.identity import key as keys
 from merestone.inspect import extract, show
 from merestone.line import environment
-from merestone.line.change_verdict import ChangeVerdict, judge, published_before
-from merestone.line.prepare import prepare
-from merestone.line.process import process
-from merestone.line.receive import receive
+from merestone.line.judging.change_verdict import ChangeVerdict, judge, published_before
+from merestone.line.preparing.prepare import prepare
+from merestone.line.preparing.whole_rules import WholeRules
+from merestone.line.processing.process import process
+from merestone.line.receiving.receive import receive
 from merestone.line.run import Run
 from merestone.line.settings import PublishSettings
-from merestone.line.whole_rules import WholeRules
-from merestone.line.write import write_version
+from merestone.line.writing.write import write_version
 from merestone.publication.publication import Publication
 from merestone.render.map import ChangeMap
 from merestone.results.finding import Finding

@@ -1,6 +1,6 @@
 """How a version places its rows: its partitions with the values that they stand for, and for kdtree its splits.
 
-Not here: names of partitions and the kd-tree (`partition`), the files of the partitions (`pages`), where a run puts rows (`line.placement`).
+Not here: names of partitions and the kd-tree (`partition`), the files of the partitions (`pages`), where a run puts rows (`line.preparing.placement`).
 """
 
 from __future__ import annotations

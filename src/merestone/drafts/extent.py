@@ -13,7 +13,7 @@ from merestone.drafts.text import ContractFacts, Note
 from merestone.gate.feature import DEGREES
 from merestone.gate.whereabouts import Census, Verdict, census, decide
 from merestone.geometry import kernel
-from merestone.line.whole_rules import ground_of
+from merestone.line.preparing.whole_rules import ground_of
 from merestone.reference.area import Box
 from merestone.reference.operation import Operation
 from merestone.reference.systems import horizontal, of_code

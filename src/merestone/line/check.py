@@ -19,14 +19,14 @@ from merestone.engine.threads import Threads
 from merestone.errors import InternalError, UsageError
 from merestone.gate import raster as gate_raster
 from merestone.line import environment
-from merestone.line.delivery_promises import delivery_promises
 from merestone.line.finding_places import Passes, layer, places_of, shown, write_layer
-from merestone.line.neighbourhood import judge_delivery
-from merestone.line.prepare import prepare
-from merestone.line.prepared import Prepared
-from merestone.line.process import Processed, process_stream
-from merestone.line.receive import Received, Reception, stream, without_consequences, without_missing
-from merestone.line.row_evidence import RowEvidence
+from merestone.line.judging.delivery_promises import delivery_promises
+from merestone.line.preparing.prepare import prepare
+from merestone.line.preparing.prepared import Prepared
+from merestone.line.processing.neighbourhood import judge_delivery
+from merestone.line.processing.process import Processed, process_stream
+from merestone.line.receiving.receive import Received, Reception, stream, without_consequences, without_missing
+from merestone.line.receiving.row_evidence import RowEvidence
 from merestone.line.settings import CheckSettings
 from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, Publication
 from merestone.reference.systems import horizontal, of_code

@@ -22,11 +22,11 @@ from merestone.gate import topology
 from merestone.geometry import kernel
 from merestone.inspect.extract import collection, features
 from merestone.inspect.output import written_whole
-from merestone.line.neighbourhood import TopologyOfDelivery
-from merestone.line.prepared import Prepared
-from merestone.line.process import Processed
-from merestone.line.receive import Received
-from merestone.line.row_evidence import RowEvidence
+from merestone.line.preparing.prepared import Prepared
+from merestone.line.processing.neighbourhood import TopologyOfDelivery
+from merestone.line.processing.process import Processed
+from merestone.line.receiving.receive import Received
+from merestone.line.receiving.row_evidence import RowEvidence
 from merestone.render.findings_page import Place
 from merestone.results.finding import Finding
 

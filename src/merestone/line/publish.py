@@ -18,20 +18,20 @@ from merestone.engine.threads import Threads
 from merestone.errors import UnknownOutcomeError
 from merestone.gate.findings import faults_of
 from merestone.line import environment
-from merestone.line.change_verdict import held_breach, judge, planned, published_before
-from merestone.line.delivery_promises import delivery_promises
+from merestone.line.comparing.kept_findings import kept_findings
 from merestone.line.finish import failed, finish, refuse
-from merestone.line.guarding import confirmed
-from merestone.line.guards_before_processing import stops_before_processing
-from merestone.line.kept_findings import kept_findings
-from merestone.line.neighbourhood import judge_version
-from merestone.line.prepare import prepare
-from merestone.line.process import process
-from merestone.line.receive import receive, without_consequences, without_missing
-from merestone.line.row_evidence import RowEvidence
+from merestone.line.judging.change_verdict import held_breach, judge, planned, published_before
+from merestone.line.judging.delivery_promises import delivery_promises
+from merestone.line.judging.guarding import confirmed
+from merestone.line.judging.guards_before_processing import stops_before_processing
+from merestone.line.preparing.prepare import prepare
+from merestone.line.processing.neighbourhood import judge_version
+from merestone.line.processing.process import process
+from merestone.line.receiving.receive import receive, without_consequences, without_missing
+from merestone.line.receiving.row_evidence import RowEvidence
 from merestone.line.run import Run, begin_attempt
 from merestone.line.settings import PublishSettings
-from merestone.line.write import write_version
+from merestone.line.writing.write import write_version
 from merestone.publication.publication import Publication
 from merestone.results.finding import Finding, Steps
 from merestone.results.result import PublishResult

@@ -21,10 +21,10 @@ from merestone.dataset.scheme import Scheme, scheme_of
 from merestone.engine.port import Engine
 from merestone.errors import InternalError, UsageError
 from merestone.line import environment
-from merestone.line.prepared import Prepared
-from merestone.line.published_rows import Published, by_partition
-from merestone.line.receive import Received
-from merestone.line.row_evidence import RowEvidence
+from merestone.line.comparing.published_rows import Published, by_partition
+from merestone.line.preparing.prepared import Prepared
+from merestone.line.receiving.receive import Received
+from merestone.line.receiving.row_evidence import RowEvidence
 from merestone.line.settings import PublishSettings
 from merestone.lineage.event.collector import LineageCollector
 from merestone.lineage.store.recorded_schema import check_schema

@@ -1,0 +1,72 @@
+"""Published rows that stay though what was delivered for them was not taken: judged under the contract in force.
+
+Not here: reading them (`published_rows`), candidates (`process_batch`), the topology of rows near a change (`neighbourhood`).
+
+While the rules are those of the last version its rows were judged by them. Under other rules a row that is delivered is judged as a
+candidate, and a row that stays is judged here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from merestone.change.classes import Comparison
+from merestone.gate import feature
+from merestone.gate.findings import reasons, rejected
+from merestone.geometry import kernel
+from merestone.identity import key as keys
+from merestone.line.preparing.prepared import Prepared
+from merestone.results.finding import SAMPLES, Finding, RowFaults, Sample
+from merestone.rules import catalogue
+from merestone.words import listed
+
+
+def unless_broken(prepared: Prepared, rows: Any, found: Comparison) -> Comparison:
+    """A comparison in which published rows that break the contract in force keep nothing: what was delivered is stored in their place.
+
+    Args:
+        prepared: the contract and its rules.
+        rows: the n published rows, pyarrow.Table.
+        found: how the delivered ones differ from them.
+    """
+    if not prepared.parent.other_rules or not rows.num_rows:
+        return found
+    good = ~rejected(_faults(prepared, rows), rows.num_rows)
+    return replace(found, suppressed=found.suppressed & good, kept=tuple((name, mask & good) for name, mask in found.kept))
+
+
+def judge_held(prepared: Prepared, rows: Any, delivered: npt.NDArray[np.int32]) -> Finding | None:
+    """The finding about rows that would stay in place of rejected ones, and break the contract in force; None where there are none.
+
+    Args:
+        prepared: the contract and its rules.
+        rows: the published rows, pyarrow.Table.
+        delivered: (n,) the row of the delivery that each stands in for, from 1.
+    """
+    faults = _faults(prepared, rows)
+    at = np.flatnonzero(rejected(faults, rows.num_rows))
+    if not len(at):
+        return None
+    shown = at[:SAMPLES]
+    ids = keys.feature_ids(rows, prepared.parent.published.key_columns).take(pa.array(shown)).to_pylist()
+    why = reasons(faults, rows.num_rows, severity="error").take(pa.array(shown)).to_pylist()
+    samples = tuple(Sample(name, int(delivered[row]), observed=said) for name, row, said in zip(ids, shown.tolist(), why, strict=True))
+    return catalogue.HELD_ROW.finding(
+        "",
+        count=len(at),
+        features=samples,
+        stamp=prepared.contract.contract_version,
+        rows=listed([f"{each.id} ({each.observed})" for each in samples[:3]], len(at)),
+    )
+
+
+def _faults(prepared: Prepared, rows: Any) -> list[RowFaults]:
+    geometry = rows.column(prepared.geometry).combine_chunks().cast(pa.binary())
+    scan = kernel.scan(geometry)
+    limits = prepared.projection.limits
+    return feature.check_rows(rows, prepared.contract, delivered=scan, stored=scan, canonical=geometry, limits=limits)

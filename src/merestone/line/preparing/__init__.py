@@ -1,0 +1,1 @@
+"""What is settled before a row is read. Not here: any row."""

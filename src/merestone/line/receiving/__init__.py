@@ -1,0 +1,1 @@
+"""Pass 1: every delivered row, read once. Not here: what becomes of the candidates (`line.processing`)."""

@@ -1,0 +1,157 @@
+"""The task of pass 1: one delivered batch, read, keyed, digested and measured, by itself and in any process.
+
+Not here: what the batches say together (`receive`), where their rows go on (`candidates`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.columnar import hashing
+from merestone.dataset.known import Halves, halves
+from merestone.gate import quantities, whereabouts
+from merestone.gate.findings import rejected
+from merestone.geometry import kernel
+from merestone.identity import key as keys
+from merestone.identity.digest import Layout, digest_batch
+from merestone.line.preparing.reading import Reading
+from merestone.line.preparing.whole_rules import WholeRules
+from merestone.results.finding import RowFaults
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveUnit:
+    """One delivered batch and what is done to it.
+
+    Args:
+        first_row: the row of its first, counted from 1.
+        raw: the batch, as delivered.
+        misfits: its cells that the source found to be no value of their column's type.
+        reading: how it is read.
+        rules: what is measured of it.
+        source_layout: the layout of the source digest; None where nothing is compared.
+    """
+
+    first_row: int
+    raw: Any
+    misfits: list[RowFaults]
+    reading: Reading
+    rules: WholeRules
+    source_layout: Layout | None
+
+
+@dataclass(slots=True)
+class Measures:
+    """What is counted over all rows of a delivery, batch after batch.
+
+    places: per geometry column, where its rows lie. decimals: per geometry column that is not transformed, int64 (2, 17), how fine its
+    ordinates are. sizes: how large the numbers are. unique: per field that promises it, the hashes of the values, a null counting as none.
+    newest: the newest value of the field that the age of the data is read from. untypable: fields with values in a type that can never be
+    cast.
+    """
+
+    places: dict[str, whereabouts.Census] = field(default_factory=dict)
+    sizes: quantities.Sizes = field(default_factory=quantities.Sizes)
+    decimals: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    unique: dict[str, list[npt.NDArray[np.uint64]]] = field(default_factory=dict)
+    newest: Any = None
+    untypable: frozenset[str] = frozenset()
+
+    def add(self, other: Measures) -> None:
+        """Take in those of the next batch."""
+        for name, census in other.places.items():
+            self.places.setdefault(name, whereabouts.Census()).add(census)
+        self.sizes.add(other.sizes)
+        for name, histogram in other.decimals.items():
+            self.decimals[name] = self.decimals.get(name, 0) + histogram
+        for name, hashes in other.unique.items():
+            self.unique.setdefault(name, []).extend(hashes)
+        if self.newest is None or (other.newest is not None and other.newest > self.newest):
+            self.newest = other.newest
+        self.untypable |= other.untypable
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedBatch:
+    """One batch of n rows after the part of pass 1 that needs no memory of other batches.
+
+    faults: on rows, of the cast. keys: canonical key bytes. null_keys: rows without a usable key, blank_keys
+    those of them whose text is empty, blank or has a NUL. ids: feature ids, only where there are faults to name. source: source digests,
+    (n, 0) where nothing is compared. values: of the partition column, None where none places the rows. scan: of the delivered geometry.
+    """
+
+    first_row: int
+    raw: Any
+    rows: Any
+    faults: list[RowFaults]
+    faulty: npt.NDArray[np.bool_]
+    keys: Any
+    ids: Any
+    null_keys: npt.NDArray[np.bool_]
+    blank_keys: npt.NDArray[np.bool_]
+    hashes: Halves
+    source: Halves
+    values: Any
+    scan: kernel.Scan
+    measures: Measures
+
+
+def receive_batch(unit: ReceiveUnit) -> ReceivedBatch:
+    """Read one batch."""
+    reading = unit.reading
+    rows, faults = reading.rows(unit.raw)
+    faults = [*faults, *unit.misfits]
+    n = rows.num_rows
+    canonical, null = keys.key_bytes(rows, reading.key_columns)
+    blank = keys.unusable(rows, reading.key_columns)
+    scan = kernel.scan(rows.column(reading.geometry))
+    return ReceivedBatch(
+        first_row=unit.first_row,
+        raw=unit.raw,
+        rows=rows,
+        faults=faults,
+        faulty=rejected(faults, n),
+        keys=canonical,
+        ids=keys.feature_ids(rows, reading.key_columns) if faults else None,
+        null_keys=null | blank,
+        blank_keys=blank,
+        hashes=halves(hashing.blake2b16(canonical)),
+        source=halves(digest_batch(rows, unit.source_layout, reading.geometry)) if unit.source_layout is not None else _none(n),
+        values=reading.partition_values(rows),
+        scan=scan,
+        measures=_measures(unit, rows, scan),
+    )
+
+
+def bounds_of(name: str, rows: Any, geometry: str, scan: kernel.Scan) -> npt.NDArray[np.float64]:
+    """The boxes (n, 4) of one geometry column as delivered; `scan` is of the primary one, which `geometry` names."""
+    return scan.bounds if name == geometry else kernel.scan(rows.column(name)).bounds
+
+
+def text_hashes(values: Any) -> npt.NDArray[np.uint64]:
+    """A hash of each value as text, uint64 (n,)."""
+    return halves(hashing.blake2b16(values.cast(pa.string()).cast(pa.binary())))[:, 0].copy()
+
+
+def _none(n: int) -> Halves:
+    return np.zeros((n, 0), np.uint64)
+
+
+def _measures(unit: ReceiveUnit, rows: Any, scan: kernel.Scan) -> Measures:
+    """What one batch adds to the counts over the delivery."""
+    rules, geometry = unit.rules, unit.reading.geometry
+    newest = pc.max(rows.column(rules.newest_of)).as_py() if rules.newest_of in rows.schema.names else None
+    return Measures(
+        places={name: whereabouts.census(ground, bounds_of(name, rows, geometry, scan)) for name, ground in rules.grounds.items()},
+        sizes=quantities.sizes(rows, rules.quantities, geometry, rules.measuring),
+        decimals={name: kernel.decimals(rows.column(name)) for name in rules.finest},
+        unique={name: [text_hashes(pc.drop_null(rows.column(name)))] for name in rules.unique},
+        newest=newest,
+        untypable=unit.reading.untypable(unit.raw),
+    )
