@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -19,6 +21,11 @@ def pytest_report_header():
     """Which path the tests take: a compiled extension that was built from other sources than these is not used."""
     compiled = "compiled" in PATHS
     return "kernel: compiled" if compiled else "kernel: NumPy, slow; build the extensions with `python setup.py build_ext --inplace`"
+
+
+def pytest_xdist_auto_num_workers():
+    """`-n auto`: one more than there are cores, since tests wait for processes and disks about a quarter of their time."""
+    return len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)) + 1
 
 
 def pytest_addoption(parser):
