@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from merestone.api.answers import (
+from merestone.api.lineage_answers import (
     CompleteResult,
     EventsResult,
     EvidenceResult,

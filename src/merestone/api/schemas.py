@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from merestone.api import answers
+from merestone.api import answers, lineage_answers
 from merestone.contract.schema import json_schema as contract_document
 from merestone.results import form
 from merestone.results.diagnosis import DiagnoseResult
@@ -31,23 +31,23 @@ CLASSES: Final[Mapping[str, tuple[type, ...]]] = {
     "contract lint": (answers.LintResult,),
     "contract show": (answers.ContractResult,),
     "contract infer": (answers.InferResult,),
-    "lineage summary": (answers.SummaryResult,),
-    "lineage why": (answers.WhyResult,),
-    "lineage validate-schema": (answers.SchemaFaultsResult,),
-    "lineage check-partitions": (answers.ProblemsResult,),
-    "lineage scorecard": (answers.ScorecardResult,),
-    "lineage history": (answers.HistoryResult,),
-    "lineage rejects": (answers.EventsResult,),
-    "lineage runs": (answers.RunsResult,),
-    "lineage query": (answers.EventsResult,),
-    "lineage check-complete": (answers.CompleteResult,),
-    "lineage ingest": (answers.IngestResult,),
-    "lineage retain": (answers.RetainResult, answers.HoldResult),
-    "lineage iso19115": (answers.Iso19115Result, answers.ProblemsResult),
-    "lineage openlineage": (answers.OpenLineageResult,),
-    "lineage prov": (answers.ProvResult,),
-    "lineage prove": (answers.ProveResult,),
-    "lineage evidence": (answers.EvidenceResult,),
+    "lineage summary": (lineage_answers.SummaryResult,),
+    "lineage why": (lineage_answers.WhyResult,),
+    "lineage validate-schema": (lineage_answers.SchemaFaultsResult,),
+    "lineage check-partitions": (lineage_answers.ProblemsResult,),
+    "lineage scorecard": (lineage_answers.ScorecardResult,),
+    "lineage history": (lineage_answers.HistoryResult,),
+    "lineage rejects": (lineage_answers.EventsResult,),
+    "lineage runs": (lineage_answers.RunsResult,),
+    "lineage query": (lineage_answers.EventsResult,),
+    "lineage check-complete": (lineage_answers.CompleteResult,),
+    "lineage ingest": (lineage_answers.IngestResult,),
+    "lineage retain": (lineage_answers.RetainResult, lineage_answers.HoldResult),
+    "lineage iso19115": (lineage_answers.Iso19115Result, lineage_answers.ProblemsResult),
+    "lineage openlineage": (lineage_answers.OpenLineageResult,),
+    "lineage prov": (lineage_answers.ProvResult,),
+    "lineage prove": (lineage_answers.ProveResult,),
+    "lineage evidence": (lineage_answers.EvidenceResult,),
 }
 """Command to the classes of its answers; of several, the first is the usual one. `contract schema` prints a schema itself."""
 

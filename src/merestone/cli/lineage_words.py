@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from merestone.api.answers import (
+from merestone.api.lineage_answers import (
     CompleteResult,
     EventsResult,
     EvidenceResult,

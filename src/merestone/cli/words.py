@@ -19,10 +19,9 @@ from merestone.api.answers import (
     ReadResult,
     RollbackResult,
     StatusResult,
-    SummaryResult,
     VerifyResult,
-    WhyResult,
 )
+from merestone.api.lineage_answers import SummaryResult, WhyResult
 from merestone.cli import next_steps
 from merestone.render import text
 from merestone.results.form import to_json
