@@ -72,6 +72,7 @@ EXAMPLES_OF_TYPES: Final = {
         '>>> try:\n...     merestone.publish("parcels.yaml", source="nowhere.geojson")\n... except merestone.SourceError as fault:\n'
         "...     print(fault.exit_code)\n3"
     ),
+    "StampError": ">>> merestone.StampError.kind, merestone.StampError.exit_code\n('stamp', 5)",
     "StatusResult": '>>> merestone.status("parcels.yaml").sla_minutes\n1440',
     "StoreError": ">>> merestone.StoreError.exit_code, merestone.StoreError.retry\n(4, True)",
     "UnknownOutcomeError": ">>> merestone.UnknownOutcomeError.exit_code\n7",

@@ -13,6 +13,7 @@ KNOWN = {
     "SourceError": ("source", 3, False),
     "StoreError": ("store", 4, True),
     "ConflictError": ("conflict", 5, True),
+    "StampError": ("stamp", 5, False),
     "CorruptError": ("corrupt", 6, False),
     "UnknownOutcomeError": ("unknown", 7, False),
     "MissingError": ("missing", 8, False),
@@ -28,9 +29,10 @@ def test_every_known_kind_keeps_its_name_code_and_whether_a_retry_helps():
     assert {each.__name__: (each.kind, each.exit_code, each.retry) for each in kinds()} == KNOWN
 
 
-def test_no_two_kinds_share_a_code_or_one_of_done_and_refused():
-    codes = [each.exit_code for each in kinds()]
+def test_no_two_kinds_share_a_code_but_conflicts_and_none_is_that_of_done_or_refused():
+    codes = [each.exit_code for each in kinds() if each.kind != "stamp"]
     assert len(set(codes)) == len(codes)
+    assert errors.StampError.exit_code == errors.ConflictError.exit_code  # told apart by their kind
     assert not {errors.EXIT_DONE, errors.EXIT_REFUSED, 130} & set(codes)
     assert (errors.EXIT_DONE, errors.EXIT_REFUSED) == (0, 1)
 

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from merestone.errors import MerestoneError as MerestoneError
     from merestone.errors import MissingError as MissingError
     from merestone.errors import SourceError as SourceError
+    from merestone.errors import StampError as StampError
     from merestone.errors import StoreError as StoreError
     from merestone.errors import UnknownOutcomeError as UnknownOutcomeError
     from merestone.errors import UsageError as UsageError
@@ -114,6 +115,7 @@ _HOMES = {
     "RollbackResult": "merestone.api.answers:RollbackResult",
     "Sample": "merestone.results.finding:Sample",
     "SourceError": "merestone.errors:SourceError",
+    "StampError": "merestone.errors:StampError",
     "StatusResult": "merestone.api.answers:StatusResult",
     "StoreError": "merestone.errors:StoreError",
     "UnknownOutcomeError": "merestone.errors:UnknownOutcomeError",
@@ -183,6 +185,7 @@ __all__ = [
     "RollbackResult",
     "Sample",
     "SourceError",
+    "StampError",
     "StatusResult",
     "StoreError",
     "UnknownOutcomeError",

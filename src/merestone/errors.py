@@ -7,6 +7,7 @@ Not here: refusal. A delivery that breaks its contract, or a change that trips a
     ├── SourceError          source       3   the delivery cannot be read
     ├── StoreError           store        4   the destination cannot be reached or written (retry)
     ├── ConflictError        conflict     5   another publisher won (retry)
+    ├── StampError           stamp        5   a contract's stamp stands for something else
     ├── CorruptError         corrupt      6   the published state contradicts itself
     ├── UnknownOutcomeError  unknown      7   the outcome of the commit is unknown
     ├── MissingError         missing      8   something this machine lacks (a grid, an extra)
@@ -106,6 +107,13 @@ class ConflictError(MerestoneError):
     kind = "conflict"
     exit_code = 5
     retry = True
+
+
+class StampError(MerestoneError):
+    """A contract's stamp stands for another contract already, or is lower than the published one."""
+
+    kind = "stamp"
+    exit_code = 5
 
 
 class CorruptError(MerestoneError):

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from shapely import LineString, Point, get_coordinates
 
-from estate import digest, geoparquet, read_file
-from merestone.errors import UsageError
+from estate import Estate, digest, geoparquet, read_file
+from merestone import check, publish, rollback
+from merestone.errors import MerestoneError, StampError, UsageError
 
 CASES = Path(__file__).parents[1] / "cases"
 PID = {"name": "pid", "type": "string", "nullable": False}
@@ -144,9 +145,9 @@ def test_a_measure_that_is_agreed_later_is_there_for_every_row(estate, tmp_path,
 # --- what does not follow --------------------------------------------------------------------------------------------------------------
 
 
-def stays(product, before, source, match):
+def stays(product, before, source, match, kind=UsageError):
     """The run could not start: the message says why, and no byte of any version is other than it was."""
-    with pytest.raises(UsageError, match=match) as told:
+    with pytest.raises(kind, match=match) as told:
         product.publish(source)
     assert told.value.hint
     after = product.everything()
@@ -160,7 +161,7 @@ def test_the_same_stamp_with_another_body_is_refused(estate, tmp_path):
     product.publish(source)
     before = product.everything()
     product.terms["schema_fields"].append({**PHONE})
-    stays(product, before, source, "same contract_version")
+    stays(product, before, source, "same number", StampError)
 
 
 def test_words_alone_need_a_new_stamp_too(estate, tmp_path):
@@ -169,7 +170,69 @@ def test_words_alone_need_a_new_stamp_too(estate, tmp_path):
     product.publish(source)
     before = product.everything()
     product.terms["description"] = "other words"
-    stays(product, before, source, "same contract_version")
+    stays(product, before, source, "same number", StampError)
+
+
+@pytest.fixture(scope="module")
+def told_of(tmp_path_factory):
+    """Three stamps, of which the last was rolled back, in a history of chunks; what each next stamp and body is told, nothing written."""
+    folder = tmp_path_factory.mktemp("stamps")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("merestone.writer.history.RECENT", 2)  # v1 and v2 lie in a chunk
+        product = Estate(folder, [PID, NAME], geometry_type="point").agreed()
+        source = points(folder / "1.parquet", pid=["a", "b"], name=["x", "y"])
+        for stamp, words in (("v1.1.0", "one"), ("v1.2.0", "two"), ("v1.3.0", "three")):
+            product.stamp(stamp)
+            product.terms["description"] = words
+            product.publish(source)
+        rollback(str(folder / "product.yaml"), to=2, reason="too early")
+    assert [len(product.manifest().history.chunks), product.version] == [1, 4]
+
+    def told(stamp, words, resolution="1m"):
+        product.terms |= {"contract_version": f"{stamp}-crs:EPSG:4326-res:{resolution}", "description": words}
+        product.write(source)
+        said = []
+        for door in (publish, check):
+            try:
+                door(str(product.folder / "product.yaml"), **({"dry_run": True} if door is publish else {}))
+            except MerestoneError as fault:
+                said.append((fault.kind, fault.exit_code, fault.message, fault.hint))
+            else:
+                said.append(None)
+        assert said[0] == said[1]  # both doors know the same
+        return said[0]
+
+    return told
+
+
+@pytest.mark.parametrize(
+    ("stamp", "words", "resolution", "why", "next_step"),
+    [
+        ("v1.1.0", "other", "1m", "v1 was published under", "above v1.2.0"),  # the first of them: two versions back, in a chunk
+        ("v1.2.0", "other", "1m", "v4 was published under", "above v1.2.0"),  # the current one
+        ("v1.3.0", "other", "1m", "v3 was published under", "above v1.3.0"),  # one that a roll-back took back keeps its body
+        ("v1.3.0", "three", "100cm", "v3 was published under", "above v1.3.0"),  # a resolution is no part of the number
+        ("v1.1.0", "one", "1m", "v1.1.0-crs:EPSG:4326-res:1m is lower than v1.2.0", "rollback(DATASET, to=1)"),
+        ("v1.1.9", "new", "1m", "v1.1.9-crs:EPSG:4326-res:1m is lower than v1.2.0", "above v1.2.0"),
+    ],
+)
+def test_a_stamp_has_one_body_in_all_of_history_and_none_is_lower_than_the_current(told_of, stamp, words, resolution, why, next_step):
+    kind, code, message, hint = told_of(stamp, words, resolution)
+    assert (kind, code) == ("stamp", 5)
+    assert why in message
+    assert next_step in hint
+
+
+@pytest.mark.parametrize(("stamp", "words"), [("v1.2.0", "two"), ("v1.3.0", "three"), ("v1.2.1", "new"), ("v1.4.0", "new")])
+def test_after_a_roll_back_the_stamp_that_came_back_and_any_higher_one_may_follow(told_of, stamp, words):
+    assert told_of(stamp, words) is None
+
+
+def test_a_contract_that_stays_costs_no_look_at_the_history(estate, tmp_path, monkeypatch):
+    product = two(estate)
+    product.publish(points(tmp_path / "1.parquet", pid=["a", "b"], name=["x", "y"]))
+    monkeypatch.setattr("merestone.line.publish.lines", lambda *_: iter(lambda: pytest.fail("read"), None))
+    assert product.publish(points(tmp_path / "2.parquet", pid=["a", "b"], name=["x", "z"])).status == "published"
 
 
 def test_another_way_to_write_one_contract_is_no_other_contract(estate, tmp_path):

@@ -13,6 +13,7 @@ import pyarrow as pa
 from merestone.contract.contract import Contract
 from merestone.contract.files import read_contract
 from merestone.dataset.current import current
+from merestone.dataset.history import lines
 from merestone.dataset.known import Known
 from merestone.engine.port import Engine
 from merestone.engine.threads import Threads
@@ -86,8 +87,9 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
     agreed = read_contract(publication.contract)
     if agreed.geometry_type == "raster":
         return _raster(publication, agreed, settings, clock)
-    last = current(open_store(publication.destination)) if publication.destination else None
-    prepared = prepare(publication, None, evidence=last)
+    store = open_store(publication.destination) if publication.destination else None
+    last = current(store) if store is not None else None
+    prepared = prepare(publication, None, evidence=last, versions=lines(store, last) if store is not None and last is not None else ())
     findings = [*prepared.findings]
     if prepared.unreadable and not prepared.columnless:
         return _ended(publication, prepared, findings, settings, clock)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from merestone.dataset.current import Current, current
+from merestone.dataset.history import lines
 from merestone.dataset.index import load
 from merestone.dataset.known import Known
 from merestone.engine.port import Engine
@@ -95,7 +96,9 @@ def publish_onto(
 
 def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the order of the line, with every way out, stands in one place
     with run.stage("prepare"):
-        terms = run.prepared = prepare(run.publication, run.head, scheme=run.scheme)
+        terms = run.prepared = prepare(
+            run.publication, run.head, scheme=run.scheme, versions=lines(run.store, run.head) if run.head else ()
+        )
     findings = list(terms.findings)
     if terms.unreadable and not terms.columnless:
         return refuse(run, findings, "contract")

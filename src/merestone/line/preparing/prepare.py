@@ -5,7 +5,7 @@ Not here: reading rows (`receive`), the order of the line (`publish`), the rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +16,10 @@ from merestone.contract.body import from_body
 from merestone.contract.contract import Contract, Derived, Field
 from merestone.contract.files import read_contract
 from merestone.contract.rules import rule_version, rules_hash
-from merestone.contract.stamp import Stamp
-from merestone.contract.succession import breaks
 from merestone.dataset.columns import stored_type
 from merestone.dataset.current import Current
 from merestone.dataset.known import Halves
-from merestone.dataset.manifest import Manifest
+from merestone.dataset.manifest import HistoryLine, Manifest
 from merestone.dataset.scheme import Scheme
 from merestone.errors import UsageError
 from merestone.gate.delivery import other_crs
@@ -37,6 +35,7 @@ from merestone.line.preparing.placement import placement_after
 from merestone.line.preparing.prepared import Prepared
 from merestone.line.preparing.projection import Projection
 from merestone.line.preparing.reading import Reading, placing_column
+from merestone.line.preparing.succession import is_another
 from merestone.line.preparing.whole_rules import WholeRules, whole_rules
 from merestone.normalise.agreed_crs import check_crs, is_agreed
 from merestone.normalise.cast import CastPlan, plan_cast
@@ -63,6 +62,7 @@ def prepare(
     *,
     scheme: Scheme | None = None,
     evidence: Current | None = None,
+    versions: Iterable[HistoryLine] = (),
 ) -> Prepared:
     """Settle everything that needs no row.
 
@@ -71,16 +71,20 @@ def prepare(
         head: the version that the delivery is to follow.
         source: a reader in place of the publication's.
         scheme: how `head` places its rows.
-        evidence: a version that says where positions are expected and how large numbers are, in place of `head`.
+        evidence: a version that says what is expected, where nothing follows it.
+        versions: all versions of the dataset, newest first; read only where the contract is another than the published one.
 
     Raises:
         UsageError: the contract is missing or broken, or does not follow from the published one.
+        StampError: its stamp is taken, or lower than the published one.
         SourceError: the delivery cannot be opened.
         MissingError: a PROJ grid is missing.
     """
     contract = read_contract(publication.contract)
     last = head.manifest if head is not None else None
-    new_contract = _follows(contract, publication, last)
+    published = (head or evidence).manifest if (head or evidence) is not None else None  # type: ignore[union-attr]  # one of them is there
+    new_contract = is_another(contract, publication.contract, published, versions) or last is None
+    _same_scheme(publication, last)
     source = source or open_source(publication.source)
     delivery = source.delivery
     reading = _reading(publication, contract, delivery)
@@ -88,8 +92,7 @@ def prepare(
     findings = [*delivery.findings, *reading.cast.findings, *check_crs(contract, delivery, publication.crs.accept)]
     findings += exact_types(reading.cast, publication.key.delivered, placed_by)
     if delivery.geometry is not None:
-        witness = (head or evidence).manifest if (head or evidence) is not None else None  # type: ignore[union-attr]  # one of them is there
-        findings += check_epoch(delivery.geometry, *_delivered_before(witness))
+        findings += check_epoch(delivery.geometry, *_delivered_before(published))
     rekeyed, key_table, changed = _key_change(publication, reading, last, findings)
     findings += changed
     needed = (*publication.key.delivered, publication.partition.column, contract.geometry_name)
@@ -116,10 +119,9 @@ def prepare(
     )
     rules = WholeRules()
     if not unreadable:
-        witness = (evidence or head).manifest if (evidence or head) is not None else None  # type: ignore[union-attr]  # one of them is there
         present = {each.target for each in reading.cast.columns if each.place is not None}
-        rules = whole_rules(contract, projection, present, publication.key.columns, witness, last_extent(witness, projection))
-        findings += _another_crs(publication, projection, witness)
+        rules = whole_rules(contract, projection, present, publication.key.columns, published, last_extent(published, projection))
+        findings += _another_crs(publication, projection, published)
     return Prepared(
         publication=publication,
         contract=contract,
@@ -360,43 +362,17 @@ def _parent(  # noqa: PLR0913 - each is settled by another part of the preparati
     )
 
 
-def _follows(contract: Contract, publication: Publication, last: Manifest | None) -> bool:
-    """Whether the contract is another than the published one; refuses what cannot follow from it."""
+def _same_scheme(publication: Publication, last: Manifest | None) -> None:
+    """Refuses another partition scheme than the published one."""
     if last is None:
-        return True
-    if contract.digest == last.contract_sha256:
-        changed = False
-    elif str(contract.contract_version) == last.contract_version:
-        raise UsageError(
-            f"{publication.contract} differs from the contract {last.contract_version} that v{last.version} was published under, "
-            "but has the same contract_version",
-            field="contract_version",
-            hint="raise the stamp: PATCH for words, MINOR or MAJOR for clauses",
-        )
-    elif contract.contract_version.major != Stamp.parse(last.contract_version).major:
-        raise UsageError(
-            f"contract {contract.contract_version} is another MAJOR than {last.contract_version}, which is published here",
-            field="contract_version",
-            hint="give the new major its own destination; the old one stays live beside it",
-        )
-    else:
-        changed = True
-        broken = breaks(from_body(last.contract), contract)
-        if broken:
-            raise UsageError(
-                f"contract {contract.contract_version} cannot follow {last.contract_version}, which is published here: {'; '.join(broken)}",
-                field="contract_version",
-                hint="that is another MAJOR: give it its own destination; the old one stays live beside it",
-            )
-    rule = publication.partition
-    before = last.partitioning
+        return
+    rule, before = publication.partition, last.partitioning
     if before["by"] != rule.by or (rule.by == "column" and before.get("column") != rule.column):
         raise UsageError(
             f"partition is by {rule.by} {rule.column or ''}, the published dataset by {before['by']} {before.get('column') or ''}".rstrip(),
             field="partition",
             hint="keep the scheme; this version cannot change it",
         )
-    return changed
 
 
 def _published_rows(schema: pa.Schema, last: Manifest) -> PublishedRows:
