@@ -79,8 +79,9 @@ bench: $(VENV)/.bench  ## time and memory, with ratios to what one would use ins
 
 # The extensions stop at the first bad access; the interpreter and the libraries are as they are, so the sanitizer is loaded before them.
 sanitize: $(VENV)/.test  ## the compiled extensions under the address and undefined-behaviour sanitizers: their tests, then a minute of fuzzing
-	CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' \
-		$(BIN)/python setup.py -q build_ext --force --build-lib $(VENV)/sanitized --build-temp $(VENV)/sanitized/objects
+	rm -rf build $(VENV)/sanitized
+	CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all' MERESTONE_REQUIRE_KERNEL=1 \
+		$(PIP) install --no-deps --target $(VENV)/sanitized .
 	cd tests && env LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
 		PYTHONMALLOC=malloc ARROW_DEFAULT_MEMORY_POOL=system PYTHONPATH=. MERESTONE_SANITIZED='$(abspath $(VENV)/sanitized)' \
 		sh -c '../$(BIN)/python -m pytest -q -p sanitized -p no:cacheprovider -m "not soak and not field" columnar geometry identity/test_vectors.py \

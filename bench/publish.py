@@ -24,6 +24,7 @@ product_id: 5a9c7b1e-3c0f-4c55-8a43-0f6b7f1f2d11
 name: estate
 crs_epsg: 27700
 axis_order: lon_lat
+extent: [0, 0, 700000, 1300000]
 geometry_type: point
 coordinate_precision: 2
 key: uprn

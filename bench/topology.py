@@ -99,6 +99,7 @@ def nights(rows: int) -> None:
                     "freshness_sla_minutes": 1440,
                     "availability_target": 0.99,
                     "product_owner_id": "steward@example.org",
+                    "extent": [-1e6, -1e6, 1e6, 1e6],
                     "topology_rule_set": "planar",
                     "topology_parameters": {"gap_width": 1.0},
                 }
