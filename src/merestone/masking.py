@@ -14,13 +14,14 @@ from urllib.parse import unquote
 
 MASK: Final = "***"
 
-_URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*:)(?P<slashes>/{1,3})(?P<rest>[^\s\"'<>`/][^\s\"'<>`]*)")
-_ORACLE: Final = re.compile(r"\b(OCI:)[^\s@]+@", re.IGNORECASE)
+# Names and schemes have a longest length, so that a long text without any takes no longer than its length.
+_URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}:)(?P<slashes>/{1,3})(?P<rest>[^\s\"'<>`/][^\s\"'<>`]*)")
+_ORACLE: Final = re.compile(r"\b(OCI:)[^\s@]{1,500}@", re.IGNORECASE)
 _BEARER: Final = re.compile(r"\b(Bearer|Basic)(\s+|%20|\+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 # A value may be in quotes (libpq), in braces (ODBC) or bare. A bare one ends where the next pair begins.
 _PAIR: Final = re.compile(
-    r"""(?P<name>[A-Za-z][\w.%-]*|%[0-9A-Fa-f]{2}[\w.%-]*)(?P<sign>\s{0,3}(?:=|%3[Dd])\s{0,3})"""
-    r"""(?P<value>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\{[^}]*\}|[^\s&;,'"<>`)\]]+)"""
+    r"""(?P<name>[A-Za-z][\w.%-]{0,60}|%[0-9A-Fa-f]{2}[\w.%-]{0,60})(?P<sign>\s{0,3}(?:=|%3[Dd])\s{0,3})"""
+    r"""(?P<value>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\{[^}]{0,500}\}|[^\s&;,'"<>`)\]]+)"""
 )
 _SECRET_NAME: Final = re.compile(
     r"x-(amz|goog)-.*"

@@ -1,8 +1,12 @@
-"""Input without end: archives that unpack for ever, documents that nest too deep. Each ends with a message, and none as a fault of ours."""
+"""Input without end: archives that unpack for ever, views that never end, documents that nest too deep, values that take a pattern
+time beyond their length. Each ends with a message, and none as a fault of ours."""
 
 import gzip
+import io
 import json
+import sqlite3
 import struct
+import time
 import zipfile
 import zlib
 from pathlib import Path
@@ -11,10 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from merestone.contract.field_type import FieldType
+from merestone.contract.laws import _is_decimal
 from merestone.errors import SourceError, StoreError
-from merestone.source import unpack
+from merestone.masking import masked
+from merestone.source import sqlite_bound, unpack
 from merestone.source.open import open_source
 from merestone.source.port import SourceSpec
+from merestone.source.xml_features import census_of_gml, census_of_kml
 
 DEEP = 50_000
 ARRAYS = "[" * DEEP + "]" * DEEP
@@ -190,3 +198,102 @@ def test_the_bound_is_far_above_what_real_data_reach():
         [{"type": "Feature", "properties": {"name": "x"}, "geometry": {"type": "Point", "coordinates": [n / 7, 52]}} for n in range(5000)]
     )
     assert len(text) / len(zlib.compress(text.encode(), 9)) < unpack.RATIO / 4
+
+
+# --- views -------------------------------------------------------------------------------------------------------------------------------
+
+ENDLESS = "with recursive n(x) as (select 1 union all select x + 1 from n)"
+VIEWS = {  # SQL of the producer, with the name of a table
+    "rows without end": f"{ENDLESS} select x as fid, 'p' || x as pid, (select geom from {{0}} limit 1) as geom from n",  # noqa: S608 - the test is its producer
+    "no first row": f"{ENDLESS} select x as fid, 'p' || x as pid, (select geom from {{0}} limit 1) as geom from n where x < 0",  # noqa: S608 - as above
+    "a cell without end": f"select fid, ({ENDLESS} select count(*) from n) as pid, geom from {{0}}",  # noqa: S608 - as above
+    "a cell in a later row": f"select fid, case when fid < 2 then pid else ({ENDLESS} select count(*) from n) end as pid, geom from {{0}}",  # noqa: S608 - as above
+}
+
+
+def with_view(path, query):
+    """A GeoPackage with a view `v` beside its layer."""
+    with sqlite3.connect(path) as database:
+        (layer,) = database.execute("select table_name from gpkg_geometry_columns").fetchone()
+        database.execute(f"create view v as {query.format(layer)}")
+        database.execute("insert into gpkg_contents (table_name, data_type, identifier, srs_id) values ('v', 'features', 'v', 4326)")
+        database.execute("insert into gpkg_geometry_columns values ('v', 'geom', 'POINT', 4326, 0, 0)")
+
+
+@pytest.fixture
+def few_steps(monkeypatch):
+    monkeypatch.setattr(sqlite_bound, "LEAST_STEPS", 2_000_000)
+    monkeypatch.setattr(sqlite_bound, "STEPS_PER_BYTE", 0)
+
+
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("query", VIEWS.values(), ids=VIEWS)
+def test_a_view_that_never_ends(query, product):
+    with_view(product.first, query)
+    with pytest.raises(SourceError, match="it may have no end") as caught:
+        open_source(SourceSpec(str(product.first), layer="v"))
+    assert "store its rows in a table" in caught.value.hint
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_a_view_that_never_ends_beside_the_layer_ends_every_command_well(product, merestone):
+    with_view(product.first, VIEWS["no first row"])
+    for words in (["publish", product.file], ["check", product.file], ["init", product.first], ["diff", product.first, product.first]):
+        ended = merestone(*words)
+        assert ended.code == 3, ended.said
+        assert "it may have no end" in ended.said, ended.said
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_a_view_that_ends_is_read(product):
+    with_view(product.first, "select * from {0} where fid < 3")
+    assert open_source(SourceSpec(str(product.first), layer="v")).delivery.rows == 2
+
+
+# --- values against the expressions that read them ---------------------------------------------------------------------------------------
+
+LONG = 100_000
+_GML_POINT = (
+    '<wfs:FeatureCollection xmlns:wfs="http://www.opengis.net/wfs/2.0" xmlns:gml="http://www.opengis.net/gml/3.2"><wfs:member><x><geometry>'
+    '<gml:Point srsName="{0}"><gml:pos>{1}</gml:pos></gml:Point></geometry></x></wfs:member></wfs:FeatureCollection>'
+)
+
+
+def _gml(crs, pos):
+    return census_of_gml(io.BytesIO(_GML_POINT.format(crs, pos).encode()))
+
+
+def _kml(coordinates):
+    return census_of_kml(io.BytesIO(f"<kml><Placemark><coordinates>{coordinates}</coordinates></Placemark></kml>".encode()))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: masked("a" * LONG),
+        lambda: masked("1a" * LONG),
+        lambda: masked("a={" * LONG),
+        lambda: masked("OCI:" * LONG),
+        lambda: _gml("EPSG:4326", "1" * LONG + "x"),
+        lambda: _gml("a" * LONG, "5 52"),
+        lambda: _kml("1" * LONG),
+        lambda: _kml("5" + " " * LONG + "52"),
+        lambda: _is_decimal(FieldType("decimal", 10, 2), "1" * LONG + "x"),
+    ],
+    ids=["a scheme", "a name", "a brace", "a user", "a position", "a reference system", "a tuple", "blanks", "a decimal"],
+)
+def test_a_long_value_takes_time_in_its_length_only(read):
+    begun = time.process_time()
+    read()
+    assert time.process_time() - begun < 3
+
+
+def test_secrets_are_masked_behind_long_names():
+    long = "a" * 5000
+    assert masked(f"{long}://user:secret@host/x") == f"{long}://***@host/x"
+    assert masked(f"{long}_password=secret") == f"{long}_password=***"
+
+
+def test_a_blank_beside_a_comma_is_no_fault_of_kml():
+    assert not _kml(" 5 , 52 ,0  6,53 ").findings(None, "geometry")
+    assert _kml("5 52").findings(None, "geometry")

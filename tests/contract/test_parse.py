@@ -347,6 +347,7 @@ def test_d04_a_version_that_is_a_number():
         (("schema_fields", 0, "name"), "guid", "schema_fields[4].name", "is already the name of schema_fields[0]"),
         (("schema_fields", 0, "name"), "shape", "geometry.name", "is already the name of schema_fields[0]"),
         (("schema_fields", 1, "pattern"), "(", "schema_fields[1].pattern", "is not a regular expression"),
+        (("schema_fields", 1, "pattern"), "(?=a)(a+)+$", "schema_fields[1].pattern", "looks ahead"),
         (("schema_fields", 3, "time_zone"), "Europe/Amsterdm", "schema_fields[3].time_zone", "is not an IANA time zone"),
         (("schema_fields", 0, "time_zone"), "UTC", "schema_fields[0].time_zone", "has no meaning for type integer"),
         (("schema_fields", 7, "unique"), True, "schema_fields[7].unique", "cannot be judged for type list<string>"),

@@ -120,7 +120,8 @@ FIELD = Group(
         Clause(
             "pattern",
             Text(form="a regular expression", free=True),
-            "a regular expression (syntax of Python's `re`) that every text value matches as a whole",
+            "a regular expression of RE2 that every text value matches as a whole; it has no look-around and no back references, and no value can "
+            "stop a run; `\\w`, `\\d`, `\\s` and `\\b` know ASCII only, `\\p{L}` is any letter",
         ),
         Clause(
             "time_zone",

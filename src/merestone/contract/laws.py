@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from merestone.columnar.patterns import fault_of
 from merestone.contract.contract import FieldType
 from merestone.document.forms import BROKEN, Report, nearest, shorten
 from merestone.document.yaml_reader import Path
@@ -122,10 +123,9 @@ def _pattern_is_usable(values: dict[str, Any], report: Report) -> None:
         path = ("schema_fields", place, "pattern")
         if _kind(field) not in ("string", ""):
             report.add(path, f"has no meaning for type {field['type']}", "only text fields have patterns")
-        try:
-            re.compile(pattern)
-        except re.error as fault:
-            report.add(path, f"{shorten(pattern)!r} is not a regular expression: {fault}", "use the syntax of Python's `re`")
+        fault = fault_of(pattern)
+        if fault is not None:
+            report.add(path, f"{shorten(pattern)!r} {fault.words}", fault.instead)
 
 
 def _zone_is_known(values: dict[str, Any], report: Report) -> None:
@@ -222,7 +222,7 @@ def _is_number(kind: FieldType, value: object) -> bool:
 
 
 def _is_decimal(kind: FieldType, text: str) -> bool:
-    if re.fullmatch(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?", text) is None:
+    if re.fullmatch(r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?", text) is None:
         return False
     try:
         number = Decimal(text)
@@ -258,7 +258,7 @@ LAWS = (
         "A field of type geometry states its own `crs_epsg` and `coordinate_precision`; no other field does.", _second_geometry_is_described
     ),
     Law("`decimals` or `digits` stands on numbers only, one of them, and `noise` of a field beside it.", _numbers_are_kept_one_way),
-    Law("`pattern` stands on text fields only and is a regular expression (syntax of Python's `re`).", _pattern_is_usable),
+    Law("`pattern` stands on text fields only and is a regular expression of RE2: no look-around, no back references.", _pattern_is_usable),
     Law("`time_zone` stands on timestamps only and is an IANA name.", _zone_is_known),
     Law("`unique` stands on single values, `derived` on numbers.", _flags_fit_the_type),
     Law(

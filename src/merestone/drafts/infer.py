@@ -6,7 +6,6 @@ confirms it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -299,7 +298,7 @@ def _candidate(each: ColumnFacts, delivery: Delivery, rows: int) -> KeyCandidate
     doubt = ""
     if each.uuids:
         rank, doubt = 2, f"{each.name} holds UUIDs, which some systems make anew in every export: compare with an older one"
-    if re.sub(r"_?\d+$", "", lower) in _MADE_ANEW:  # OBJECTID_1: what a join leaves behind
+    if lower.rstrip("_0123456789") in _MADE_ANEW:  # OBJECTID_1: what a join leaves behind
         rank, doubt = 4, f"systems often make {each.name} anew in every export: compare with an older one"
     if each.counter:
         rank, doubt = 5, f"{each.name} counts the rows of the file: a new export may number them anew"

@@ -8,7 +8,6 @@ One function per rule family. Each takes columns, answers with `RowFaults` and n
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
+from merestone.columnar.patterns import fault_of, matches
 from merestone.contract.contract import Contract, Field
 from merestone.errors import UsageError
 from merestone.gate.findings import reasons, rejected
@@ -44,8 +44,6 @@ _LISTED = 12
 _NO_TEXTS = frozenset({"", "null", "<null>", "none", "nil", "nan", "n/a", "#n/a", "na", "n.a.", "-", "--", "?", "-9999", "-999", "-99999"})
 _NO_NUMBERS = (-9999.0, -99999.0, -999999.0, -999.0, -32768.0, -2147483648.0, -3.4028234663852886e38, -1.7976931348623157e308)
 """What systems write where they have no value."""
-# Constructs that RE2 (Arrow) and Python read alike; anything else is matched by Python, once per distinct value.
-_PLAIN_PATTERN = re.compile(r"(?:[^\\()]|\\[^\w\s]|\((?!\?)|\))*")
 
 
 def check_rows(
@@ -197,24 +195,20 @@ def patterns(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
 
 
 def _matches(column: pa.Array, field: Field) -> pa.Array:
-    """Boolean array: full match. Arrow's RE2 where it means the same as Python, otherwise Python on distinct values."""
+    """Boolean array: which texts the field's pattern matches."""
     pattern = field.pattern or ""
-    if _PLAIN_PATTERN.fullmatch(pattern):
-        try:
-            return pc.match_substring_regex(column, rf"\A(?:{pattern})\z")
-        except pa.ArrowInvalid:
-            pass  # a construct that RE2 lacks (a repetition above 1,000): Python decides below
     try:
-        rule = re.compile(pattern)
-    except re.error as fault:
+        found: pa.Array = matches(column, pattern)
+    except pa.ArrowInvalid as broken:
+        fault = fault_of(pattern)
+        if fault is None:
+            raise  # the texts are at fault, and the reader has let them pass
         raise UsageError(
-            f"the pattern of {field.name} is not a regular expression: {fault}",
+            f"the pattern of {field.name} {fault.words}",
             field=f"schema_fields.{field.name}.pattern",
-            hint="correct the contract; «lint(CONTRACT)» shows the place",
-        ) from fault
-    coded = column.dictionary_encode()
-    verdicts = [text is not None and rule.fullmatch(text) is not None for text in coded.dictionary.to_pylist()]
-    return pa.array(verdicts, pa.bool_()).take(coded.indices)
+            hint=f"{fault.instead}; «lint(CONTRACT)» shows the place",
+        ) from broken
+    return found
 
 
 def _allowed(field: Field, enum: tuple[Any, ...], kind: Any) -> Any:

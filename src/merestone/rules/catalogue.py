@@ -207,6 +207,7 @@ PATTERN = Rule(
     refuses="rows",
     clauses=("schema_fields.pattern",),
     columns=("field",),
+    version=2,  # RE2 decides: \w, \d, \s and \b know ASCII only
     words=Words(
         "text that matches {pattern}",
         "",

@@ -2,7 +2,7 @@
 
 SQLite keeps any value in any column. GDAL makes 0 of a text in an INTEGER column, 1970 of a date that it cannot read, and ends a text at
 its first NUL. One pass over the layer finds such cells; only where there are some is a second pass made, for their rows and values.
-Not here: reading the rows (`vector`), edits that are still in a log (`sqlite_log`).
+Not here: reading the rows (`vector`), edits that are still in a log (`sqlite_log`), queries without end (`sqlite_bound`).
 Clauses: OGC 12-128r18 (GeoPackage 1.3), table 1 (column data types), requirement 33 (srs_id of a geometry is that of its layer).
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,10 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from merestone.errors import SourceError
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
 from merestone.source.port import Misfits
+from merestone.source.sqlite_bound import opened, quoted
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d+))?(Z|[+-]\d\d:?\d\d)?)?")
 _NORMAL = "'+0 days'"  # a modifier of SQLite that makes 2 March of 31 February
@@ -67,51 +66,41 @@ def look(path: Path, layer: str, schema: pa.Schema, geometry: str | None, shown:
         shown: the path that messages name.
 
     Raises:
-        SourceError: SQLite cannot read the file.
+        SourceError: SQLite cannot read the file, or takes more steps than the bound (`sqlite_bound`).
     """
     judged = [each for each in (_judged(field) for field in schema) if each is not None]
-    try:
-        with closing(opened(path)) as database:
-            headers = _headers(database, layer, geometry) if geometry is not None else None
-            doubts = [each.doubt for each in judged] + ([headers.doubt] if headers is not None else [])
-            table = _quoted(layer)
-            question = f"select count(*), total({' or '.join(doubts) or 'false'}) from {table}"  # noqa: S608 - names are quoted
-            rows, doubtful = database.execute(question).fetchone()
-            if not doubtful:
-                return Layer(rows, (), ())
-            misfits = [_misfits(database, table, each) for each in judged]
-            findings: list[Finding] = []
-            if headers is not None and geometry is not None:
-                wrong, findings = headers.judge(database, table, geometry)
-                misfits.append(wrong)
-            return Layer(rows, tuple(each for each in misfits if each is not None), tuple(findings))
-    except sqlite3.Error as fault:
-        raise SourceError(f"{shown} is truncated or not GPKG: {fault}", field=shown, hint="copy or export it again") from fault
+    with opened(path, shown) as database:
+        headers = _headers(database, layer, geometry) if geometry is not None else None
+        doubts = [each.doubt for each in judged] + ([headers.doubt] if headers is not None else [])
+        table = quoted(layer)
+        question = f"select count(*), total({' or '.join(doubts) or 'false'}) from {table}"  # noqa: S608 - names are quoted
+        rows, doubtful = database.execute(question).fetchone()
+        if not doubtful:
+            return Layer(rows, (), ())
+        misfits = [_misfits(database, table, each) for each in judged]
+        findings: list[Finding] = []
+        if headers is not None and geometry is not None:
+            wrong, findings = headers.judge(database, table, geometry)
+            misfits.append(wrong)
+        return Layer(rows, tuple(each for each in misfits if each is not None), tuple(findings))
 
 
-def doubles(path: Path, layer: str, column: str) -> Any:
+def doubles(path: Path, layer: str, column: str, shown: str) -> Any:
     """A FLOAT column as SQLite keeps it, in double precision: GDAL rounds it to single. A pyarrow float64 array; what is not a number is null."""
-    with closing(opened(path)) as database:
-        cells = database.execute(f"select {_quoted(column)} from {_quoted(layer)}")  # noqa: S608 - names are quoted
+    with opened(path, shown) as database:
+        cells = database.execute(f"select {quoted(column)} from {quoted(layer)}")  # noqa: S608 - names are quoted
         return pa.array([float(value) if isinstance(value, int | float) else None for (value,) in cells], pa.float64())
 
 
-def is_stored(path: Path, layer: str | None, name: str) -> bool:
+def is_stored(path: Path, layer: str | None, name: str, shown: str) -> bool:
     """Whether GDAL's feature number is a primary key that the GeoPackage stores, and not a count of the rows of a view."""
-    with closing(opened(path)) as database:
+    with opened(path, shown) as database:
         keys = database.execute("select name from pragma_table_info(?) where pk = 1", (layer,)).fetchall()
     return (name,) in keys
 
 
-def opened(path: Path) -> sqlite3.Connection:
-    """A connection that only reads, writes no file beside the database, and takes text as it stands."""
-    database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-    database.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
-    return database
-
-
 def _judged(field: Any) -> _Judged | None:
-    name, kind = _quoted(field.name), field.type
+    name, kind = quoted(field.name), field.type
     if pa.types.is_boolean(kind):
         return _Judged(field.name, f"({name} & 1) is not {name}", "boolean: 0 or 1", lambda value: value in (0, 1))
     if pa.types.is_integer(kind):
@@ -173,8 +162,8 @@ def _misfits(database: sqlite3.Connection, table: str, column: _Judged) -> Misfi
 
 def _numbered(table: str, column: str, doubt: str, wanted: str) -> str:
     """SQL for the doubtful cells of a column (`value`), with their rows: from 1, in the order in which the table is read."""
-    cells = f"select row_number() over () as number, {_quoted(column)} as value from {table}"  # noqa: S608 - names are quoted
-    return f"select number, {wanted} from ({cells}) where {doubt.replace(_quoted(column), 'value')}"  # noqa: S608 - as above
+    cells = f"select row_number() over () as number, {quoted(column)} as value from {table}"  # noqa: S608 - names are quoted
+    return f"select number, {wanted} from ({cells}) where {doubt.replace(quoted(column), 'value')}"  # noqa: S608 - as above
 
 
 def _shown(value: Any) -> str:
@@ -237,8 +226,8 @@ def _headers(database: sqlite3.Connection, layer: str, geometry: str) -> _Header
     known = database.execute("select srs_id, organization, organization_coordsys_id from gpkg_spatial_ref_sys where srs_id > 0")
     names = {srs_id: f"{str(authority).upper()}:{code}" for srs_id, authority, code in known}
     unstated = frozenset({*_UNSTATED, *(srs_id for srs_id, name in names.items() if name == _UNDEFINED_BY_GDAL)})
-    column = _quoted(geometry)
-    first = f"select {column} as value from {_quoted(layer)} limit {_PEEKED}"  # noqa: S608 - names are quoted
+    column = quoted(geometry)
+    first = f"select {column} as value from {quoted(layer)} limit {_PEEKED}"  # noqa: S608 - names are quoted
     usual = database.execute(f"select distinct substr(value, 1, {_HEADER}) from ({first})")  # noqa: S608 - as above
     sound = [head for (head,) in usual if _srs_id(head) in {stated[0], *unstated}]
     # One comparison a row and header: everything that begins with it lies between it and the next number
@@ -251,7 +240,3 @@ def _srs_id(head: Any) -> int | None:
     if not isinstance(head, bytes) or len(head) < _HEADER or head[:2] != b"GP":
         return None
     return int.from_bytes(head[4:8], "little" if head[3] & 1 else "big", signed=True)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -24,6 +24,7 @@ from merestone.source.geopackage import Layer, doubles, is_stored, look
 from merestone.source.json_features import Census, census_of_collection, census_of_sequence, column_of, values_of_sequence
 from merestone.source.located import Located, open_bytes
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec, UnreadableValueError
+from merestone.source.sqlite_bound import check_views
 from merestone.source.sqlite_log import settled
 from merestone.source.xml_features import Census as Document
 from merestone.source.xml_features import census_of_gml, census_of_kml
@@ -42,6 +43,7 @@ class VectorSource:
         if found.format == "GPKG":
             found = settled(found)
             found.keep(self)
+            check_views(found.path, found.shown)
         self._found = found
         self._gdal = Gdal(found)
         census = self._in_json()  # before GDAL, which reads of a broken text what it can
@@ -50,7 +52,7 @@ class VectorSource:
         with self._gdal.stream(self._layer, BATCH_ROWS) as (meta, reader):
             schema = reader.schema
         self._geometries = geometry_places(schema)
-        numbered = found.format == "GPKG" and not is_stored(found.path, self._layer, schema.field(0).name)
+        numbered = found.format == "GPKG" and not is_stored(found.path, self._layer, schema.field(0).name, found.shown)
         self._places = [at for at in range(int(numbered), len(schema)) if at not in self._geometries]
         names = nfc_names([schema.field(at).name for at in self._places], found.shown)
         fields = []
@@ -63,7 +65,7 @@ class VectorSource:
         if found.format == "GPKG":
             for at, name in enumerate(names):
                 if fields[at].type == pa.float32():
-                    self._made[name] = doubles(found.path, str(self._layer), schema.field(self._places[at]).name)
+                    self._made[name] = doubles(found.path, str(self._layer), schema.field(self._places[at]).name, found.shown)
                     fields[at] = pa.field(name, pa.float64())
         if census is not None:
             names, fields = self._with_ids(names, fields, census, spec)

@@ -18,13 +18,13 @@ from merestone.rules import catalogue
 from merestone.source.whole import partial
 
 _CHUNK = 1 << 20
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"  # one way to read each text: a long one takes no longer for that
 _POSITION = re.compile(rf"\s*{_NUMBER}(?:\s+{_NUMBER})*\s*")
 _EMPTY = re.compile(r"\s*(?:nan[\s,]*)*", re.IGNORECASE)  # what GDAL writes of an empty point
 _TUPLE = re.compile(rf"(?:{_NUMBER}|nan),(?:{_NUMBER}|nan)(?:,(?:{_NUMBER}|nan))?", re.IGNORECASE)
-_SPACED = re.compile(r"\s*,\s*")  # a blank after the comma is no KML, and read as it is meant
 _POSITIONS = frozenset({"pos", "posList", "coordinates"})
 _CODE = re.compile(r"([A-Za-z]+)(?:::|:|/[^/]*/|\.xml#|:[^:/]*:)([A-Za-z]*\d+)$")
+_LONGEST_CODE = 200  # characters of a name of a reference system that are looked at, from its end
 _HREF = "http://www.w3.org/1999/xlink href"
 _GML = "http://www.opengis.net/gml"
 
@@ -183,7 +183,7 @@ class _Gml:
             self._linked.setdefault((self._class, local), _Fault()).add(self._row, f"{self._name} {local} -> {link}")
         mark = attributes.get("srsName")
         if mark is not None and self._geometry_at:
-            found = _CODE.search(mark)
+            found = _CODE.search(mark[-_LONGEST_CODE:])
             code = f"{found[1].upper()}:{found[2]}" if found else mark
             marks = self._census._marks.setdefault((self._class, self._property), {})  # noqa: SLF001 - its builder
             marks.setdefault(code, _Fault()).add(self._row, self._name)
@@ -252,7 +252,9 @@ class _Kml:
     def end(self, name: str) -> None:
         if self._text is None or name.rpartition(":")[2] != "coordinates":
             return
-        bad = [each for each in _SPACED.sub(",", "".join(self._text)).split() if _TUPLE.fullmatch(each) is None]
+        # A blank beside a comma is no KML, and read as it is meant.
+        tuples = ",".join(each.strip() for each in "".join(self._text).split(",")).split()
+        bad = [each for each in tuples if _TUPLE.fullmatch(each) is None]
         if bad:
             row = self.census.rows.get("", 0)
             faults = self.census._positions.setdefault("", _Fault())  # noqa: SLF001 - its builder
