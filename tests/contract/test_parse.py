@@ -107,6 +107,7 @@ MUTATIONS: list[tuple[tuple[str | int, ...], Any]] = [
     (("schema_fields", 9, "noise"), 0.5),
     (("schema_fields", 9, "digits"), 6),
     (("geometry", "noise"), 0.5),
+    (("geometry", "max_vertex_loss"), 1.5),
     (("geometry", "noise"), -0.1),
     (("schema_fields", 0, "coordinate_precision"), 3),
     (("freshness_sla_minutes",), -1),

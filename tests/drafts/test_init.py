@@ -33,7 +33,7 @@ def roads(count=600, shift=0, **columns):
 def night(tmp_path):
     def write(name, frame, **more):
         path = tmp_path / name
-        frame.to_file(path, **more)
+        frame.to_parquet(path) if path.suffix == ".parquet" else frame.to_file(path, **more)
         return str(path)
 
     return write
@@ -69,6 +69,16 @@ def test_the_row_number_is_never_the_key_and_the_notes_say_why(night, tmp_path):
     notes = "\n".join(init(night("roads.gpkg", roads()), out=str(tmp_path / "out")).notes)
     assert "key: road_id, unique and never null in 600 rows" in notes
     assert "not the key: fid, fid is the row number (FID)" in notes
+
+
+def test_features_that_were_rounded_are_told_beside_fine_ones(night, tmp_path):
+    some = roads(1_000)
+    some.loc[:979, "geometry"] = shapely.transform(some.geometry.to_numpy()[:980], lambda xy: np.round(xy, 3))
+    result = init(night("rounded.parquet", some), out=str(tmp_path / "out"))
+    assert read(result)[0].coordinate_precision == 5
+    assert "precision: 98 % of the features have 4 decimals or fewer in all ordinates" in "\n".join(result.notes)
+    sound = init(night("roads.gpkg", roads(1_000)), out=str(tmp_path / "sound"))
+    assert not any(note.startswith("precision") for note in sound.notes)
 
 
 def test_a_column_that_each_export_makes_anew_is_volatile(night, tmp_path):

@@ -19,9 +19,7 @@ from merestone.gate.delivery import (
     edges,
     equal_groups,
     freshness,
-    measured_precision,
     null_keys,
-    precision,
     twin_keys,
     unfit_keys,
 )
@@ -175,33 +173,3 @@ def test_freshness_from_the_delivery_time_is_labelled():
 
 def test_a_field_that_should_hold_the_time_but_does_not_is_a_finding():
     assert freshness(contract(freshness_from="edited"), NOW, newest=None).observed == "no row holds a time"
-
-
-def histogram(x, y):
-    out = np.zeros((2, 17), dtype=np.int64)
-    for axis, counts in enumerate((x, y)):
-        for decimals, count in counts.items():
-            out[axis, decimals] = count
-    return out
-
-
-def test_precision_is_the_least_grid_that_holds_99_percent():
-    assert measured_precision(histogram({7: 990, 16: 10}, {7: 1000})) == 7
-    assert measured_precision(histogram({7: 989, 16: 11}, {7: 1000})) == 7  # x alone would say 16, the lower axis counts
-    assert measured_precision(histogram({16: 1000}, {16: 1000})) == 16
-
-
-def test_coarser_than_promised_refuses_from_a_thousand_ordinates():
-    promise = contract(coordinate_precision=7)
-    assert precision(promise, histogram({3: 500}, {3: 500})).severity == "error"
-    few = precision(promise, histogram({3: 499}, {3: 500}))
-    assert few.severity == "warning"
-    assert few.observed.startswith("undecided")
-
-
-def test_finer_than_promised_is_no_breach():
-    assert precision(contract(coordinate_precision=3), histogram({16: 5000}, {16: 5000})) is None
-
-
-def test_no_ordinates_is_no_finding():
-    assert precision(contract(), histogram({}, {})) is None

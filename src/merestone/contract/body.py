@@ -35,6 +35,7 @@ def body(contract: Contract) -> dict[str, Any]:
         "edges": clause.edges,
         "direction": clause.direction,
         "noise": clause.noise,
+        "max_vertex_loss": clause.max_vertex_loss,
         "name": clause.name,
     }
     meanings = {

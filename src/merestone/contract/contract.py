@@ -24,6 +24,7 @@ GeometryType = Literal[
     "geometry",
 ]
 USUAL_NOISE = 0.05  # of a grid step, where a contract states no noise
+USUAL_VERTEX_LOSS = 0.5  # the share of vertices that may go, where a contract states none
 
 Dimensions = Literal["xy", "xyz", "xym", "xyzm", "any"]
 Ordinates = Literal["xy", "xyz", "xym", "xyzm"]
@@ -122,6 +123,7 @@ class GeometryClause:
     edges: Literal["planar", "spherical"] = "planar"
     direction: Literal["significant", "irrelevant"] = "significant"
     noise: float | None = None
+    max_vertex_loss: float | None = None
     name: str | None = None
 
     @property
@@ -178,6 +180,12 @@ class Contract:
         if self.geometry.noise is not None:
             return self.geometry.noise
         return USUAL_NOISE if self.topology_rule_set == "none" else 0.0
+
+    @property
+    def max_vertex_loss(self) -> float:
+        """The share of vertices, for the size of the shapes, that may be lost from one version to the next."""
+        stated = self.geometry.max_vertex_loss
+        return USUAL_VERTEX_LOSS if stated is None else stated
 
     @property
     def geometry_name(self) -> str:

@@ -222,6 +222,12 @@ GEOMETRY = Group(
             enforcer="form",
         ),
         Clause(
+            "max_vertex_loss",
+            Real(least=0, most=1, hint="a share from 0 to 1, such as 0.5 for half of the vertices"),
+            "the share of vertices, for the size of the shapes, that may be lost against the last version: more is decimated geometry",
+            default="0.5",
+        ),
+        Clause(
             "name",
             Name("the name of the geometry column"),
             "the name of the geometry column in what is published",

@@ -44,6 +44,8 @@ def _geometry(before: Contract, after: Contract) -> Iterator[str]:
             yield f"geometry.{name} is true, was false"
     if after.noise > before.noise:
         yield f"geometry.noise is {after.noise:g}, was {before.noise:g}"
+    if after.max_vertex_loss > before.max_vertex_loss:
+        yield f"geometry.max_vertex_loss is {after.max_vertex_loss:g}, was {before.max_vertex_loss:g}"
     if after.geometry_name != before.geometry_name:
         yield f"the geometry column is called {after.geometry_name}, was {before.geometry_name}"
 

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from merestone.contract.contract import Dimensions, FieldType, GeometryType
 from merestone.contract.field_type import MAX_DECIMAL
 from merestone.errors import UsageError
-from merestone.gate.delivery import JUDGED_ORDINATES, equal_groups, measured_precision, text_hash
+from merestone.gate.delivery import equal_groups, text_hash
+from merestone.gate.fineness import JUDGED_ORDINATES, Lattice, coarse_features, measured_precision
 from merestone.geometry import kernel
 from merestone.normalise.values import delivered_kind
 from merestone.source.columns import is_json_text
@@ -29,6 +30,8 @@ CODES = 12
 """Up to how many different values a column is worth mentioning as a code list."""
 _SAMPLED = 100_000
 """About how many rows of each delivery are compared with the previous one."""
+_PER_BATCH, _MEASURED = 1_000, 50  # rows of a batch, and batches, whose coordinates are looked at feature by feature
+_FINEST_PROMISE = 15
 _NEARLY_ALL = 0.9
 _CONTRACT_KINDS = frozenset(
     {
@@ -86,6 +89,8 @@ class GeometryFacts:
     decimals: int
     """Measured precision: 0 to 16, 16 for ordinates on no grid."""
     bounds: tuple[float, float, float, float]
+    coarse: tuple[float, ...] = ()
+    """The share of features that lie on the grid of 1, 0.1, ... with all ordinates, of a sample; 0 where they form a regular lattice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,7 @@ class Inference:
         self._seen = dict.fromkeys(("nulls", "empty", "z", "m", "present"), 0)
         self._histogram = np.zeros((2, 17), dtype=np.int64)
         self._bounds = np.array([np.inf, np.inf, -np.inf, -np.inf])
+        self._sample: list[tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in a batch of `delivery.schema`."""
@@ -155,6 +161,9 @@ class Inference:
         ):
             self._seen[name] += int(count)
         self._histogram += kernel.decimals(wkb)
+        if len(self._sample) < _MEASURED:
+            some = np.arange(0, len(wkb), len(wkb) // _PER_BATCH + 1)
+            self._sample.append((kernel.coordinates(wkb.take(pa.array(some))), scan.vertices[some]))
         if solid.any():
             box = scan.bounds[solid]
             with np.errstate(invalid="ignore"):
@@ -182,7 +191,21 @@ class Inference:
             int(self._histogram.sum()),
             measured_precision(self._histogram),
             (bounds[0], bounds[1], bounds[2], bounds[3]),
+            self._coarse(),
         )
+
+    def _coarse(self) -> tuple[float, ...]:
+        """See `GeometryFacts.coarse`."""
+        if not self._sample:
+            return ()
+        xy, sizes = (np.concatenate(each) for each in zip(*self._sample, strict=True))
+        shares = []
+        for decimals in range(_FINEST_PROMISE):
+            lattice = Lattice(decimals + 1)
+            lattice.see(xy)
+            on = coarse_features(xy, sizes, decimals)
+            shares.append(float(on.mean()) if len(on) and not lattice.is_regular(len(xy)) else 0.0)
+        return tuple(shares)
 
 
 def _geometry_type(kinds: set[int]) -> GeometryType:

@@ -30,9 +30,9 @@ from merestone.drafts.text import (
     possible_precision,
 )
 from merestone.errors import InternalError, SourceError, StoreError, UsageError
-from merestone.gate.delivery import JUDGED_ORDINATES
 from merestone.gate.feature import DEGREES, check_rows
 from merestone.gate.findings import FindingTally, rejected
+from merestone.gate.fineness import COARSE_SHARE, JUDGED_ORDINATES
 from merestone.geometry import kernel
 from merestone.inspect.output import check_outputs
 from merestone.line import environment
@@ -335,6 +335,11 @@ def _facts(
     if asserted is not None and not delivery.geometry.asserted:
         notes.append(f"the file states no CRS ({delivery.geometry.note}); {asserted} fits the coordinates and is asserted, to be confirmed")
     precision, why = precision_of(epsg, geometry.decimals, geometry.ordinates)
+    coarse = geometry.coarse[precision - 1] if 0 < precision <= len(geometry.coarse) and geometry.ordinates >= JUDGED_ORDINATES else 0.0
+    if coarse > COARSE_SHARE:
+        part = f"{percent(coarse)} of the features have {precision - 1} decimals or fewer in all ordinates"
+        why += f"; {part}"
+        notes.append(f"precision: {part}: a coarser survey, or features that were rounded")
     volatile = dict(drift.changed) if drift is not None else {}
     doubt = next((each.doubt for each in inferred.keys if (each.name,) == key), "")
     fields = []

@@ -1,6 +1,7 @@
-"""Faults of a whole delivery: keys, keys that are nearly equal, an empty delivery, freshness, edges, measured precision.
+"""Faults of a whole delivery: keys, keys that are nearly equal, how many features, freshness, edges.
 
-Not here: reading or casting rows (`source`, `normalise`), the CRS and its axis order (`reference.identity`), faults of single rows (`feature`).
+Not here: reading or casting rows (`source`, `normalise`), the CRS and its axis order (`reference.identity`), faults of single rows (`feature`),
+how fine coordinates are (`fineness`).
 Every finding here refuses the delivery (docs/spec/gate.md#findings), but for those of severity warning.
 """
 
@@ -22,11 +23,6 @@ from merestone.geometry.form import Scan
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
 from merestone.words import listed
-
-JUDGED_ORDINATES = 1_000
-"""Precision is judged from this many ordinates up (docs/spec/gate.md#precision)."""
-_ON_GRID = 0.99
-_FINEST = 16
 
 # --- keys ------------------------------------------------------------------------------------------------------------------------------
 
@@ -381,56 +377,3 @@ def _instant(value: date | datetime | None, field: Field | None) -> datetime | N
     if isinstance(value, datetime):
         return value if value.tzinfo is not None else value.replace(tzinfo=zone)
     return datetime.combine(value, time.max, tzinfo=zone)
-
-
-# --- precision -------------------------------------------------------------------------------------------------------------------------
-
-
-def measured_precision(histogram: npt.NDArray[np.int64]) -> int:
-    """The least d for which 99 % of ordinates lie on the 10^-d grid, the lower axis counting.
-
-    Args:
-        histogram: (2, 17) from `geometry.kernel.decimals`: per axis, how many ordinates need exactly d decimals (16: more than 15).
-
-    Returns:
-        0 to 16. 16 means finer than any contract can promise: ordinates off every grid.
-    """
-    finest = []
-    for axis in histogram:
-        total = int(axis.sum())
-        if total == 0:
-            continue
-        share = np.cumsum(axis) / total
-        finest.append(int(np.argmax(share >= _ON_GRID)))
-    return min(finest) if finest else 0
-
-
-def precision(contract: Contract, histogram: npt.NDArray[np.int64], field: Field | None = None) -> Finding | None:
-    """Whether the delivered coordinates are as fine as the contract promises (delivered CRS equal to the contract's only).
-
-    Coordinates finer than promised are not a breach: they are rounded. Below 1,000 ordinates nothing is decided; the warning says so only
-    where the ordinates look coarser than promised.
-
-    Args:
-        contract: the promise.
-        histogram: as for `measured_precision`.
-        field: a second geometry, which has its own promise.
-    """
-    name = contract.geometry_name if field is None else field.name
-    promised = contract.coordinate_precision if field is None or field.coordinate_precision is None else field.coordinate_precision
-    ordinates = int(histogram.sum())
-    measured = measured_precision(histogram)
-    if ordinates == 0 or measured >= promised:
-        return None
-    if ordinates < JUDGED_ORDINATES:
-        return catalogue.PRECISION.finding(
-            name,
-            count=ordinates,
-            case="undecided",
-            severity="warning",
-            promised=promised,
-            ordinates=ordinates,
-            measured=measured,
-            enough=JUDGED_ORDINATES,
-        )
-    return catalogue.PRECISION.finding(name, count=ordinates, promised=promised, ordinates=ordinates, measured=measured)

@@ -84,6 +84,7 @@ class _Surface:
     unjudged: Callable[[CheckResult, Promised, tuple[Finding, ...]], str]
 
 
+_FINENESS = ("precision", "vertex_loss")
 _NO_ROWS = "the delivery has no rows"
 
 
@@ -103,7 +104,7 @@ def _precision(result: CheckResult, contract: Promised, mine: tuple[Finding, ...
         return _needs_rows(result, contract, mine) or "a raster has no vertices"
     if contract.precision == 0:
         return "whole units are never judged"
-    return next((each.observed for each in mine), "")
+    return next((each.observed for each in mine if each.rule == "precision"), "")
 
 
 def _semantics(result: CheckResult, contract: Promised, mine: tuple[Finding, ...]) -> str:
@@ -118,11 +119,14 @@ _SURFACES: tuple[_Surface, ...] = (
     _Surface("schema", lambda each: each.surface == "schema", "names, types, nulls and keys as agreed", lambda *_: ""),
     _Surface("crs", lambda each: each.surface == "crs", "the agreed reference system, axes in the agreed order", _axes),
     _Surface(
-        "precision", lambda each: (each.surface, each.rule) == ("geometry", "precision"), "coordinates as fine as promised", _precision
+        "precision",
+        lambda each: each.surface == "geometry" and each.rule in _FINENESS,
+        "coordinates as fine as promised",
+        _precision,
     ),
     _Surface(
         "geometry",
-        lambda each: each.surface == "geometry" and each.rule != "precision",
+        lambda each: each.surface == "geometry" and each.rule not in _FINENESS,
         "the agreed type, valid, and in the agreed topology",
         _needs_rows,
     ),

@@ -857,7 +857,7 @@ PRECISION = Rule(
     surface="geometry",
     code="precision",
     title="Coordinates are as fine as promised.",
-    check="gate.delivery.precision",
+    check="gate.fineness.precision",
     scope="delivery",
     refuses="delivery",
     clauses=("coordinate_precision", "schema_fields.coordinate_precision"),
@@ -871,8 +871,28 @@ PRECISION = Rule(
         "undecided": Words(
             "{promised} decimals",
             "undecided: 99 % of {ordinates:,} ordinates have {measured} decimals or fewer, judged from {enough:,} ordinates up",
-        )
+        ),
+        "features": Words(
+            "{promised} decimals in every feature",
+            "{count:,} of {rows:,} features ({share}) have {coarser} decimals or fewer in all ordinates; {before}",
+            "Export full coordinates. Where the survey is as coarse as that, promise `coordinate_precision: {coarser}` (a MAJOR version).",
+        ),
     },
+)
+VERTEX_LOSS = Rule(
+    surface="geometry",
+    code="vertex_loss",
+    title="Shapes keep the vertices that they had.",
+    check="gate.fineness.vertex_loss",
+    scope="delivery",
+    refuses="delivery",
+    clauses=("geometry.max_vertex_loss",),
+    columns=("geometry",),
+    words=Words(
+        "at most {most} of the vertices lost",
+        "{lost} lost for the size of the shapes: {vertices:,} vertices, {before:,} in {version}",
+        "Export the shapes as they were surveyed. If they are meant to be simpler, agree on another `geometry.max_vertex_loss` (a MAJOR version).",
+    ),
 )
 
 # --- geometry: topology ----------------------------------------------------------------------------------------------------------------

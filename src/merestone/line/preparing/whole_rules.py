@@ -1,12 +1,13 @@
 """What the rules over a whole delivery need to know before the first row is read.
 
-Not here: the rules (`gate.whereabouts`, `gate.quantities`, `gate.delivery`), what is measured of each batch (`receive_batch`).
+Not here: the rules (`gate.whereabouts`, `gate.quantities`, `gate.fineness`, `gate.delivery`), what is measured of each batch (`receive_batch`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyproj import CRS
 
@@ -14,6 +15,7 @@ from merestone.change.guards import Box
 from merestone.contract.contract import Contract
 from merestone.dataset.manifest import Manifest
 from merestone.gate.feature import DEGREES
+from merestone.gate.fineness import promised_decimals
 from merestone.gate.quantities import Quantity, quantities
 from merestone.gate.whereabouts import Ground, Reference
 from merestone.line.preparing.projection import Projection
@@ -28,20 +30,23 @@ class WholeRules:
 
     Args:
         grounds: per geometry column, where its positions are expected.
-        finest: the geometry columns whose precision can be measured, since they are not transformed.
+        geometries: the delivered geometry columns, each with the decimals that are promised of it; None where it is transformed.
         quantities: the numbers that have a unit.
         measuring: the CRS in which shapes are measured to judge them; None where none is.
         last_distributions: how large the numbers were in the last version, which is called last_name.
+        last_coordinates: how fine its geometries were, by column; last_crs: the CRS that they were delivered in.
         unique: the fields in which no value stands twice.
         newest_of: the field that the age of the data is read from.
     """
 
     grounds: Mapping[str, Ground] = field(default_factory=dict)
-    finest: tuple[str, ...] = ()
+    geometries: Mapping[str, int | None] = field(default_factory=dict)
     quantities: tuple[Quantity, ...] = ()
     measuring: CRS | None = None
     last_distributions: Mapping[str, Sequence[float]] = field(default_factory=dict)
     last_name: str = ""
+    last_coordinates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    last_crs: str | None = None
     unique: tuple[str, ...] = ()
     newest_of: str | None = None
 
@@ -79,11 +84,15 @@ def whole_rules(
     columns = ((geometry, operation), *projection.others)
     return WholeRules(
         grounds=grounds,
-        finest=tuple(name for name, each in columns if each is None or each.is_identity),
+        geometries={
+            name: promised_decimals(contract, contract.field(name)) if each is None or each.is_identity else None for name, each in columns
+        },
         quantities=known,
         measuring=system(operation.source) if operation is not None and measured else None,
         last_distributions=last.delivery.get("distributions", {}) if last is not None else {},
         last_name=f"v{last.version}" if last is not None else "",
+        last_coordinates=last.delivery.get("coordinates", {}) if last is not None else {},
+        last_crs=last.delivery.get("source", {}).get("crs") if last is not None else None,
         unique=tuple(each.name for each in contract.schema_fields if each.unique and each.name in present and key_columns != (each.name,)),
         newest_of=None if contract.freshness_from == "delivered_at" else contract.freshness_from,
     )

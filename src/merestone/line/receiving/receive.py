@@ -18,7 +18,7 @@ from merestone.change.probe import Probe
 from merestone.dataset.known import Halves, Known, Sum
 from merestone.engine.port import Engine
 from merestone.gate import delivery as gate_delivery
-from merestone.gate import quantities, whereabouts
+from merestone.gate import fineness, quantities, whereabouts
 from merestone.gate.feature import presence
 from merestone.gate.findings import FindingTally, rejected
 from merestone.geometry.form import NULL_KIND
@@ -48,7 +48,8 @@ class Received:
     removed: slots in `Known` of features that were not delivered; removed_hash, removed_source: their key hashes and source digests.
     nowhere: rows with a null or empty geometry. extent: of all rows, in the delivered CRS; outside: how many of them reach out of the last
     version's. newest: the newest value of the field that freshness is measured by. verdicts: per geometry column, what its positions say of
-    axes and units. distributions: how large the numbers of each field are. unkeyed: rows without a key that can be read. repeated: the hashes
+    axes and units. distributions: how large the numbers of each field are.
+    coordinates: how fine each geometry column is. unkeyed: rows without a key that can be read. repeated: the hashes
     of keys that several rows carry, uint64 (k, 2); repeated_rows: how many rows that are.
     """
 
@@ -67,6 +68,7 @@ class Received:
     outside: int = 0
     verdicts: dict[str, whereabouts.Verdict] = field(default_factory=dict)
     distributions: dict[str, list[float]] = field(default_factory=dict)
+    coordinates: dict[str, dict[str, Any]] = field(default_factory=dict)
     unkeyed: int = 0
     repeated: Halves = field(default_factory=lambda: np.zeros((0, 2), np.uint64))
     repeated_rows: int = 0
@@ -276,7 +278,7 @@ class Reception:
             repeated_keys,
             *prepared.source.late_findings(),
             *self._dimensions.findings(),
-            *self._precision(verdicts),
+            *self._fineness(verdicts),
             *(each.finding for each in verdicts.values()),
             *shifted,
             *self._keys.repeated_values(measures.unique),
@@ -302,19 +304,30 @@ class Reception:
             outside=self._outside,
             verdicts=verdicts,
             distributions=measures.sizes.record(),
+            coordinates={name: each.record(prepared.rules.geometries[name]) for name, each in measures.coordinates.items()},
             unkeyed=sum(len(each) for each in (*self._null_rows, *self._unfit_rows, *self._blank_rows)),
             repeated=repeated,
             repeated_rows=repeated_keys.count if repeated_keys is not None else 0,
         )
         return self.received
 
-    def _precision(self, verdicts: dict[str, whereabouts.Verdict]) -> list[Finding | None]:
-        contract = self._prepared.contract
-        return [
-            gate_delivery.precision(contract, histogram, contract.field(name))
-            for name, histogram in self._measures.decimals.items()
-            if name not in verdicts or "precision" not in verdicts[name].follows
+    def _fineness(self, verdicts: dict[str, whereabouts.Verdict]) -> list[Finding | None]:
+        contract, rules, name = self._prepared.contract, self._prepared.rules, self._prepared.contract.geometry_name
+        followed = {column for column, each in verdicts.items() if "precision" in each.follows}
+        found = [
+            fineness.precision(contract, counts, contract.field(column), rules.last_coordinates.get(column), rules.last_name)
+            for column, counts in self._measures.coordinates.items()
+            if column not in followed and rules.geometries[column] is not None
         ]
+        if name in self._measures.coordinates and name not in followed:
+            counts, last, operation = (
+                self._measures.coordinates[name],
+                rules.last_coordinates.get(name),
+                self._prepared.projection.operation,
+            )
+            same_crs = operation is not None and operation.source == rules.last_crs
+            found.append(fineness.vertex_loss(contract, counts, last or {}, rules.last_name, same_crs=same_crs))
+        return found
 
     @property
     def _keyed(self) -> bool:

@@ -17,6 +17,7 @@ from merestone.columnar import hashing
 from merestone.dataset.known import Halves, halves
 from merestone.gate import quantities, whereabouts
 from merestone.gate.findings import rejected
+from merestone.gate.fineness import Fineness, fineness
 from merestone.geometry import kernel
 from merestone.identity import key as keys
 from merestone.identity.digest import Layout, digest_batch
@@ -50,15 +51,15 @@ class ReceiveUnit:
 class Measures:
     """What is counted over all rows of a delivery, batch after batch.
 
-    places: per geometry column, where its rows lie. decimals: per geometry column that is not transformed, int64 (2, 17), how fine its
-    ordinates are. sizes: how large the numbers are. unique: per field that promises it, the hashes of the values, a null counting as none.
+    places: per geometry column, where its rows lie. coordinates: per geometry column, how fine they are. sizes: how large the numbers are.
+    unique: per field that promises it, the hashes of the values, a null counting as none.
     newest: the newest value of the field that the age of the data is read from. untypable: fields with values in a type that can never be
     cast.
     """
 
     places: dict[str, whereabouts.Census] = field(default_factory=dict)
     sizes: quantities.Sizes = field(default_factory=quantities.Sizes)
-    decimals: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    coordinates: dict[str, Fineness] = field(default_factory=dict)
     unique: dict[str, list[npt.NDArray[np.uint64]]] = field(default_factory=dict)
     newest: Any = None
     untypable: frozenset[str] = frozenset()
@@ -68,8 +69,8 @@ class Measures:
         for name, census in other.places.items():
             self.places.setdefault(name, whereabouts.Census()).add(census)
         self.sizes.add(other.sizes)
-        for name, histogram in other.decimals.items():
-            self.decimals[name] = self.decimals.get(name, 0) + histogram
+        for name, counts in other.coordinates.items():
+            self.coordinates.setdefault(name, Fineness()).add(counts)
         for name, hashes in other.unique.items():
             self.unique.setdefault(name, []).extend(hashes)
         if self.newest is None or (other.newest is not None and other.newest > self.newest):
@@ -131,7 +132,11 @@ def receive_batch(unit: ReceiveUnit) -> ReceivedBatch:
 
 def bounds_of(name: str, rows: Any, geometry: str, scan: kernel.Scan) -> npt.NDArray[np.float64]:
     """The boxes (n, 4) of one geometry column as delivered; `scan` is of the primary one, which `geometry` names."""
-    return scan.bounds if name == geometry else kernel.scan(rows.column(name)).bounds
+    return _scan_of(name, rows, geometry, scan).bounds
+
+
+def _scan_of(name: str, rows: Any, geometry: str, scan: kernel.Scan) -> kernel.Scan:
+    return scan if name == geometry else kernel.scan(rows.column(name))
 
 
 def text_hashes(values: Any) -> npt.NDArray[np.uint64]:
@@ -147,10 +152,11 @@ def _measures(unit: ReceiveUnit, rows: Any, scan: kernel.Scan) -> Measures:
     """What one batch adds to the counts over the delivery."""
     rules, geometry = unit.rules, unit.reading.geometry
     newest = pc.max(rows.column(rules.newest_of)).as_py() if rules.newest_of in rows.schema.names else None
+    scans = {name: _scan_of(name, rows, geometry, scan) for name in {*rules.grounds, *rules.geometries}}
     return Measures(
-        places={name: whereabouts.census(ground, bounds_of(name, rows, geometry, scan)) for name, ground in rules.grounds.items()},
+        places={name: whereabouts.census(ground, scans[name].bounds) for name, ground in rules.grounds.items()},
         sizes=quantities.sizes(rows, rules.quantities, geometry, rules.measuring),
-        decimals={name: kernel.decimals(rows.column(name)) for name in rules.finest},
+        coordinates={name: fineness(rows.column(name), scans[name], promised) for name, promised in rules.geometries.items()},
         unique={name: [text_hashes(pc.drop_null(rows.column(name)))] for name in rules.unique},
         newest=newest,
         untypable=unit.reading.untypable(unit.raw),

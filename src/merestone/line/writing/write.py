@@ -241,6 +241,7 @@ def _manifest(
             "set_digest": run.delivery.set_digest,
             "extent": run.delivery.extent,
             **({"distributions": run.delivery.distributions} if run.delivery.distributions else {}),
+            **({"coordinates": run.delivery.coordinates} if run.delivery.coordinates else {}),
             "source": terms.source_record(),
             "confirmations": run.confirmations,
         },
