@@ -148,5 +148,9 @@ class Sum:
         total = (limbs[0] << 96) + (limbs[1] << 64) + (limbs[2] << 32) + limbs[3]
         self._value = (self._value + sign * total) % (1 << 128)
 
+    def include(self, other: Sum) -> None:
+        """Add what another sum has summed up."""
+        self._value = (self._value + other._value) % (1 << 128)
+
     def __str__(self) -> str:
         return f"{self._value:032x}"

@@ -1,6 +1,6 @@
 """The topology that a contract promises: which rule set judges a column of geometries, and its findings in words.
 
-Not here: the rules (`topology_planar`, `topology_network`, `topology_solid`), which rows a change makes worth judging (`run.neighbourhood`).
+Not here: the rules (`topology_planar`, `topology_network`, `topology_solid`), which rows a change makes worth judging (`line.processing`).
 
 A topology finding is one of the delivery, never of a row: two features are at odds, and which of them is wrong is unknown. What could
 not be judged is an error of rule `topology`; silence always means that every feature was looked at.
@@ -25,6 +25,7 @@ from merestone.gate.topology_open import stays_open
 from merestone.gate.topology_pairs import Pairs
 from merestone.gate.topology_planar import boundary_changes, check_planar
 from merestone.gate.topology_solid import check_solids
+from merestone.gate.topology_words import Words, areas, lengths
 from merestone.geometry import kernel
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules.catalogue import rule_of
@@ -68,25 +69,21 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """Features that break one rule: places in the column judged (`other` -1: none), positions in the CRS, and what is seen of each in words.
-
-    `seen` makes the words of the i-th from the names of the two.
-    """
+    """Features that break one rule: places in the column judged (`other` -1: none), positions in the CRS, and what is seen of each in words."""
 
     rule: str
     one: Ints
     other: Ints
     x: Floats
     y: Floats
-    seen: Callable[[int, str, str], str]
+    seen: Words
 
     def __len__(self) -> int:
         return len(self.one)
 
     def some(self, at: npt.NDArray[Any]) -> Breach:
         """Some of them."""
-        places, seen = np.arange(len(self.one))[at], self.seen
-        return Breach(self.rule, self.one[at], self.other[at], self.x[at], self.y[at], lambda i, a, b: seen(int(places[i]), a, b))
+        return Breach(self.rule, self.one[at], self.other[at], self.x[at], self.y[at], self.seen.some(at))
 
 
 def rules_of(contract: Contract, *, metres: float, geographic: bool) -> Rules | None:
@@ -140,11 +137,8 @@ def judge(wkb: Any, rules: Rules, *, absent: Floats | None = None) -> list[Breac
         else:
             found += _solid(wkb, rules, centre)
     except shapely.errors.GEOSException as fault:
-        return [
-            Breach(
-                "topology", np.array([-1]), np.array([-1]), np.array([np.nan]), np.array([np.nan]), _says(f"could not be judged: {fault}")
-            )
-        ]
+        words = Words((f"could not be judged: {_plain_text(str(fault))}",))
+        return [Breach("topology", np.array([-1]), np.array([-1]), np.array([np.nan]), np.array([np.nan]), words)]
     return [each for each in found if len(each)]
 
 
@@ -198,7 +192,7 @@ def told(breach: Breach, name: Name) -> list[str]:
     """What is seen at each place of a breach, in words."""
     ones, others = _named(breach.one, name), _named(breach.other, name)
     return [
-        breach.seen(n, one[0] or f"row {one[1]}", other[0] or f"row {other[1]}")
+        breach.seen.text(n, one[0] or f"row {one[1]}", other[0] or f"row {other[1]}")
         for n, (one, other) in enumerate(zip(ones, others, strict=True))
     ]
 
@@ -240,13 +234,14 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _says(text: str) -> Callable[[int, str, str], str]:
-    return lambda _i, _one, _other: text
+def _plain_text(text: str) -> str:
+    """A text of a library as part of a sentence with places to fill in."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _unjudged(rows: Ints, centre: Floats, rules: Rules) -> Breach:
-    words = f"is not of the {_NEEDS[rules.rule_set]} that {rules.rule_set} topology judges"
-    return Breach("topology", rows, np.full(len(rows), -1), centre[rows, 0], centre[rows, 1], lambda _, one, __: f"{one} {words}")
+    words = Words((f"{{one}} is not of the {_NEEDS[rules.rule_set]} that {rules.rule_set} topology judges",))
+    return Breach("topology", rows, np.full(len(rows), -1), centre[rows, 0], centre[rows, 1], words)
 
 
 # --- planar ----------------------------------------------------------------------------------------------------------------------------
@@ -258,25 +253,22 @@ def _planar(wkb: pa.Array | pa.ChunkedArray, rules: Rules, absent: Floats | None
     if absent is not None and len(absent) and len(gaps):
         here = shapely.points(gaps.x, gaps.y)
         gaps = gaps.some(np.setdiff1d(np.arange(len(gaps)), shapely.STRtree(shapely.box(*absent.T)).query(here)[0]))
-    shared, open_ground = _areas(overlaps, rules), _areas(gaps, rules)
-    length = _lengths(mismatches.size, mismatches.y, rules)
+    unit = rules.metres / 10.0**rules.precision
+    shared, open_ground = (areas(each.size, each.y, unit, geographic=rules.geographic) for each in (overlaps, gaps))
+    along = lengths(mismatches.size, mismatches.y, unit, geographic=rules.geographic)
+    between = ("{measure} inside of {one}", "{measure} between {one} and {other}")
     return [
-        Breach("overlap", overlaps.one, overlaps.other, overlaps.x, overlaps.y, lambda n, a, b: f"{a} and {b} share {shared(n)}"),
         Breach(
-            "gap",
-            gaps.one,
-            gaps.other,
-            gaps.x,
-            gaps.y,
-            lambda n, a, b: f"{open_ground(n)} " + (f"between {a} and {b}" if gaps.other[n] >= 0 else f"inside of {a}"),
+            "overlap", overlaps.one, overlaps.other, overlaps.x, overlaps.y, Words(("{one} and {other} share {measure}",), measures=shared)
         ),
+        Breach("gap", gaps.one, gaps.other, gaps.x, gaps.y, Words(between, (gaps.other >= 0).astype(np.int64), open_ground)),
         Breach(
             "mismatched_edge",
             mismatches.one,
             mismatches.other,
             mismatches.x,
             mismatches.y,
-            lambda n, a, b: f"{a} and {b} along {length(n)}",
+            Words(("{one} and {other} along {measure}",), measures=along),
         ),
     ]
 
@@ -290,35 +282,6 @@ def _placed(pairs: Pairs, rules: Rules) -> Pairs:
     )
 
 
-def _areas(pairs: Pairs, rules: Rules) -> Callable[[int], str]:
-    """The area of the n-th in square metres; in degrees that of the place."""
-    unit = rules.metres / 10.0**rules.precision
-
-    def area(n: int) -> str:
-        shrink = np.cos(np.radians(pairs.y[n])) if rules.geographic else 1.0
-        return f"{'about ' if rules.geographic else ''}{_plain(float(pairs.size[n] * unit**2 * shrink))} m2"
-
-    return area
-
-
-def _lengths(size: Floats, y: Floats, rules: Rules) -> Callable[[int], str]:
-    """The n-th length in metres; in degrees about that of the place, between the length of a degree north and of one east."""
-    unit = rules.metres / 10.0**rules.precision
-
-    def length(n: int) -> str:
-        shrink = (1 + np.cos(np.radians(y[n]))) / 2 if rules.geographic else 1.0
-        return f"{'about ' if rules.geographic else ''}{_plain(float(size[n] * unit * shrink))} m"
-
-    return length
-
-
-def _plain(value: float) -> str:
-    """A measure as a person says it: three digits that count."""
-    if value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if value >= 0.001 else f"{value:.1e}"
-
-
 # --- network and solids ----------------------------------------------------------------------------------------------------------------
 
 
@@ -326,8 +289,12 @@ def _network(wkb: pa.Array | pa.ChunkedArray, rules: Rules) -> list[Breach]:
     found = check_network(wkb, rules.precision, near=rules.near, dead_ends=rules.dangle_length is not None, tolerance=rules.tolerance)
     scale = 10.0**rules.precision
     loose, ends, twice = found.dangles, found.unconnected, found.duplicates
-    away = _lengths(ends.distance, ends.y / scale, rules)
-    shared = _lengths(twice.size, twice.y / scale, rules)
+    away, shared = (
+        lengths(size, each.y / scale, rules.metres / scale, geographic=rules.geographic)
+        for size, each in ((ends.distance, ends), (twice.size, twice))
+    )
+    apart = ("{one} ends {measure} from {other}", "{one} ends on {other} between its vertices")
+    over = ("{one} and {other} share {measure}", "{one} runs {measure} over itself")
     return [
         Breach(
             "dangle",
@@ -335,7 +302,7 @@ def _network(wkb: pa.Array | pa.ChunkedArray, rules: Rules) -> list[Breach]:
             np.full(len(loose), -1),
             loose.x / scale,
             loose.y / scale,
-            lambda _, one, __: f"{one} ends at no other line",
+            Words(("{one} ends at no other line",)),
         ),
         Breach(
             "unconnected_end",
@@ -343,9 +310,7 @@ def _network(wkb: pa.Array | pa.ChunkedArray, rules: Rules) -> list[Breach]:
             ends.other,
             ends.x / scale,
             ends.y / scale,
-            lambda n, one, other: (
-                f"{one} ends on {other} between its vertices" if ends.distance[n] == 0 else f"{one} ends {away(n)} from {other}"
-            ),
+            Words(apart, (ends.distance == 0).astype(np.int64), away),
         ),
         Breach(
             "duplicate_edge",
@@ -353,9 +318,7 @@ def _network(wkb: pa.Array | pa.ChunkedArray, rules: Rules) -> list[Breach]:
             np.where(twice.other == twice.one, -1, twice.other),
             twice.x / scale,
             twice.y / scale,
-            lambda n, one, other: (
-                f"{one} and {other} share {shared(n)}" if twice.other[n] != twice.one[n] else f"{one} runs {shared(n)} over itself"
-            ),
+            Words(over, (twice.other == twice.one).astype(np.int64), shared),
         ),
     ]
 
@@ -365,14 +328,8 @@ def _solid(wkb: Any, rules: Rules, centre: Floats) -> list[Breach]:
     scale = 10.0**rules.precision
     flat = found.unread[np.isin(kernel.scan(wkb).kind[found.unread], _KINDS["3d_solid"])]  # the others are told of already
 
-    def seen(n: int, one: str, _: str) -> str:
-        parts = [
-            f"{count} edge{'s' if count > 1 else ''} with {what}"
-            for count, what in ((int(found.open_edges[n]), "one face only"), (int(found.crowded[n]), "more than two faces"))
-            if count
-        ]
-        return f"{one} has {' and '.join(parts)}"
-
+    edges = np.column_stack([found.open_edges, found.crowded]).astype(np.int64)
+    things = tuple((f"edge with {what}", f"edges with {what}") for what in ("one face only", "more than two faces"))
     return [
         Breach(
             "topology",
@@ -380,7 +337,14 @@ def _solid(wkb: Any, rules: Rules, centre: Floats) -> list[Breach]:
             np.full(len(flat), -1),
             centre[flat, 0],
             centre[flat, 1],
-            lambda _, one, __: f"{one} has no faces with Z that could be judged",
+            Words(("{one} has no faces with Z that could be judged",)),
         ),
-        Breach("open_shell", found.row, np.full(len(found), -1), found.x / scale, found.y / scale, seen),
+        Breach(
+            "open_shell",
+            found.row,
+            np.full(len(found), -1),
+            found.x / scale,
+            found.y / scale,
+            Words(("{one} has {counts}",), counts=edges, things=things),
+        ),
     ]

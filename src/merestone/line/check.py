@@ -94,9 +94,10 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
     if prepared.unreadable and not prepared.columnless:
         return _ended(publication, prepared, findings, settings, clock)
     evidence = RowEvidence(hold=False) if settings.drawn or agreed.topology_rule_set != "none" else None
+    engine = engine or Threads(environment.cores())
     with environment.scratch() as folder:
         try:
-            received, processed = _passes(prepared, folder, engine or Threads(environment.cores()), evidence, settings.progress)
+            received, processed = _passes(prepared, folder, engine, evidence, settings.progress)
         except UnreadableValueError as fault:
             return _ended(publication, prepared, [*findings, fault.finding], settings, clock)
         if received.rows == 0 and prepared.columnless:
@@ -104,7 +105,7 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
         elif prepared.unreadable:
             return _ended(publication, prepared, findings, settings, clock)
         findings += [*received.findings, *delivery_promises(prepared, received, settings.now or environment.now(), None)]
-        topology = judge_delivery(prepared, received.candidates, processed)
+        topology = judge_delivery(prepared, received.candidates, processed, engine)
         findings += [*without_consequences(received, [*received.tally.findings(), *processed.tally.findings()]), *topology.findings]
         found = (received, processed, topology, evidence or RowEvidence(hold=False))
         return _ended(publication, prepared, findings, settings, clock, found)

@@ -6,7 +6,6 @@ Not here: any single step (the passes in `receive`, `process`, `rewrite`; the ju
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from merestone.line.run import Run, begin_attempt
 from merestone.line.settings import PublishSettings
 from merestone.line.writing.write import write_version
 from merestone.publication.publication import Publication
-from merestone.results.finding import Finding, Steps
+from merestone.results.finding import Finding
 from merestone.results.result import PublishResult
 from merestone.rules import catalogue
 from merestone.source.port import UnreadableValueError
@@ -132,7 +131,7 @@ def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the o
             run.folder,
             run.engine,
             evidence=run.evidence,
-            events=lambda *what: _trace(run, *what),
+            events=run.events,
             watch=run.settings.progress,
         )
         run.evidence.lines.append(kept)
@@ -165,8 +164,3 @@ def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the o
 def _refusing(findings: list[Finding]) -> bool:
     """Whether a finding about the delivery as a whole refuses it; of rows, a share may be tolerated."""
     return any(each.severity == "error" and not each.per_row for each in findings)
-
-
-def _trace(run: Run, batch: int, ids: Any, steps: list[Steps]) -> None:
-    run.plan = [each.stage for each in steps]
-    run.trace(batch, ids, steps)

@@ -26,11 +26,10 @@ from merestone.line.preparing.prepared import Prepared
 from merestone.line.receiving.receive import Received
 from merestone.line.receiving.row_evidence import RowEvidence
 from merestone.line.settings import PublishSettings
-from merestone.lineage.event.collector import LineageCollector
+from merestone.line.step_events import EventKeeping, EventTerms
 from merestone.lineage.store.recorded_schema import check_schema
 from merestone.lineage.store.writing import ROOT, RunWriter
 from merestone.publication.publication import Publication
-from merestone.results.finding import Steps
 from merestone.results.progress import Progress
 from merestone.storage.port import Store
 from merestone.writer.commit import Attempt, begin
@@ -53,7 +52,6 @@ class Run:
     stages: dict[str, float] = field(default_factory=dict)
     attempt: Attempt | None = None
     writer: RunWriter | None = None
-    collector: LineageCollector = field(default_factory=LineageCollector)
     plan: list[str] = field(default_factory=list)
     evidence: RowEvidence = field(default_factory=lambda: RowEvidence(hold=True))
     rejects_file: ObjectRef | None = None
@@ -135,21 +133,19 @@ class Run:
         """The run, once the attempt has begun."""
         return self.attempt.run_id if self.attempt is not None else None
 
-    def trace(self, batch: int, ids: Any, steps: Sequence[Steps]) -> None:
-        """Keep what stages did to the rows of a batch as lineage, in the scratch folder; a dry run keeps none."""
+    @property
+    def events(self) -> EventKeeping | None:
+        """What keeps the events of the attempt; None in a dry run, which keeps none."""
         if self.writer is None or self.attempt is None:
-            return
-        self.collector.add_columns(
-            ids,
-            steps,
-            run_id=self.attempt.run_id,
-            attempt=self.attempt.number,
-            batch=batch,
-            time=environment.now(),
-            audit_tag=self.publication.audit_tag,
-            contract_version=str(self.terms.contract.contract_version),
-        )
-        self.writer.write(self.collector.drain())
+            return None
+        tag, contract = self.publication.audit_tag, self.terms.contract
+        return EventKeeping(EventTerms(self.attempt.run_id, self.attempt.number, tag, str(contract.contract_version)), self._keep)
+
+    def _keep(self, stages: Sequence[str], events: Any) -> None:
+        """Keep the events of a batch in the scratch folder; `stages` is the plan that they follow."""
+        self.plan = list(stages)
+        if self.writer is not None:
+            self.writer.write(events)
 
 
 def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> None:
@@ -182,7 +178,7 @@ def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> Non
         step=environment.fault_step(),
     )
     check_schema(run.store, ROOT)  # before the work is done whose lineage could not be kept
-    run.writer = RunWriter(run.folder, run_id, run.attempt.number, run.nonce)
+    run.writer = RunWriter(run.folder, run_id, run.attempt.number, run.nonce, carry_out=run.engine.run_units)
 
 
 def derive_run_id(name: str, parent: str | None, delivery: str) -> str:

@@ -1,11 +1,10 @@
 """Topology in the line: which features are judged together, over a whole delivery and near a change of a dataset.
 
-Not here: the rules and their words (`gate.topology`).
+Not here: the rules and their words (`gate.topology`), the judgement itself (`judge_topology`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,26 +14,22 @@ import pyarrow as pa
 
 from merestone.change import classes
 from merestone.change.classes import Before
-from merestone.columnar import hashing
-from merestone.dataset.known import Halves, Known, find, halves, sort_by_hash
-from merestone.dataset.manifest import DataFile, Manifest
-from merestone.dataset.rows import read_rows
+from merestone.dataset.known import Halves, Known, sort_by_hash
+from merestone.dataset.manifest import Manifest
+from merestone.engine.port import Engine
 from merestone.gate import topology
 from merestone.gate.topology import Breach, Ints, Name, Rules
-from merestone.gate.topology_edges import box_tree, meeting
-from merestone.geometry import kernel
 from merestone.identity import key as keys
 from merestone.line.comparing.key_order import key_bytes
 from merestone.line.judging.change_verdict import ChangeVerdict
 from merestone.line.preparing.prepared import Prepared
 from merestone.line.preparing.reading import KEY
+from merestone.line.processing.judge_topology import Staying, TopologyUnit, joined_binary, judge_topology
 from merestone.line.processing.process import Processed
 from merestone.line.receiving.candidates import Candidates
 from merestone.line.run import Run
 from merestone.results.finding import Finding
 from merestone.scratch.spool import ROW
-
-Boxes = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +41,7 @@ class TopologyOfDelivery:
     name: Name
 
 
-def judge_delivery(prepared: Prepared, candidates: Candidates, processed: Processed) -> TopologyOfDelivery:
+def judge_delivery(prepared: Prepared, candidates: Candidates, processed: Processed, engine: Engine) -> TopologyOfDelivery:
     """The topology of a delivery by itself, over all rows whose geometry is good."""
 
     def name(places: Ints) -> list[tuple[str | None, int | None]]:
@@ -59,8 +54,9 @@ def judge_delivery(prepared: Prepared, candidates: Candidates, processed: Proces
         return TopologyOfDelivery([], [], name)
     geometry = [batch.column(prepared.geometry) for batch in processed.spool.batches()]
     good = np.flatnonzero(~processed.misshapen)
-    found = topology.judge(_one(geometry).take(pa.array(good)), rules, absent=processed.absent(misshapen=True))
-    breaches = [replace(each, one=_spooled(good, each.one), other=_spooled(good, each.other)) for each in found]
+    unit = TopologyUnit(rules, joined_binary(geometry).take(pa.array(good)), processed.absent(misshapen=True))
+    [found] = engine.run_units(judge_topology, [unit])
+    breaches = [replace(each, one=_spooled(good, each.one), other=_spooled(good, each.other)) for each in found.breaches]
     return TopologyOfDelivery(topology.findings(breaches, rules, name), breaches, name)
 
 
@@ -71,7 +67,7 @@ def _spooled(good: Ints, places: Ints) -> Ints:
 
 
 def judge_version(run: Run, known: Known, verdict: ChangeVerdict, processed: Processed, before: Before) -> list[Finding]:
-    """The topology of the version that a change would make: near the change, or of all of it where the last version was not held to the same rules.
+    """The topology of the version that a change would make: near the change, or of all where the last version was not held to the same rules.
 
     Raises:
         CorruptError: a published file is damaged.
@@ -84,28 +80,26 @@ def judge_version(run: Run, known: Known, verdict: ChangeVerdict, processed: Pro
     gone = np.isin(codes, (classes.REPROCESSED, classes.REMOVED)) | ((codes == classes.CHANGED) & settled.geometry)
     arriving, arriving_keys, rows = _arriving(verdict, terms.geometry, fresh)
     leaves = np.concatenate([run.delivery.candidates.hash[gone], run.delivery.removed_hash])
-    carried, absent = _Staying(run, leaves), processed.absent(misshapen=False)
-    if run.head is None or terms.parent.rekeyed:  # under other keys every row is stored anew, and none can have been refused
-        breaches = topology.judge(arriving, rules, absent=absent)
-    elif terms.parent.other_rules or (rules.rule_set == "planar" and _excused(run.head.manifest)):
-        breaches = topology.judge(pa.concat_arrays([arriving, carried(None)]), rules, absent=absent)
-    else:
+    whole = terms.parent.other_rules or (run.head is not None and rules.rule_set == "planar" and _excused(run.head.manifest))
+    staying, left = _staying(run, leaves), None
+    if staying is not None and not whole:
         going = np.unique(np.concatenate([before.partition[gone], known.partition[run.delivery.removed]]))
-        leaving = carried.leaving({verdict.names[code] for code in going.tolist()})
-        if not len(arriving) and not len(leaving):
+        left = frozenset(verdict.names[code] for code in going.tolist())
+        if not len(arriving) and not left:
             return []
-        breaches = topology.judge_change(arriving, leaving, carried, rules, absent=absent)
+    unit = TopologyUnit(rules, arriving, processed.absent(misshapen=False), staying, left)
+    [found] = run.engine.run_units(judge_topology, [unit])
     number = run.delivery.candidates.row
 
     def name(places: Ints) -> list[tuple[str | None, int | None]]:
         new = places < len(arriving)
         texts = np.empty(len(places), dtype=object)
         texts[new] = keys.ids_of(arriving_keys.take(pa.array(places[new]))).to_pylist()
-        texts[~new] = keys.ids_of(carried.keys.take(pa.array(places[~new] - len(arriving)))).to_pylist()
+        texts[~new] = keys.ids_of(found.keys.take(pa.array(np.searchsorted(found.places, places[~new])))).to_pylist()
         of = [int(number[rows[place]]) if place < len(rows) else None for place in places.tolist()]
         return list(zip(texts.tolist(), of, strict=True))
 
-    return topology.findings(breaches, rules, name)
+    return topology.findings(found.breaches, rules, name)
 
 
 def _rules(prepared: Prepared) -> Rules | None:
@@ -127,55 +121,14 @@ def _arriving(verdict: ChangeVerdict, geometry: str, fresh: npt.NDArray[np.bool_
             shapes.append(batch.column(geometry).take(pa.array(at)))
             names.append(batch.column(KEY).take(pa.array(at)))
             rows.append(row[at])
-    return _one(shapes), _one(names), np.concatenate(rows)
+    return joined_binary(shapes), joined_binary(names), np.concatenate(rows)
 
 
-class _Staying:
-    """The published features that a change leaves alone, read from the files that can hold them. `keys` are the key bytes of those read last."""
-
-    def __init__(self, run: Run, leaving: Halves) -> None:
-        self._run = run
-        self._gone = leaving[sort_by_hash(leaving)]
-        terms = run.terms
-        schema = terms.layout.row_schema
-        self._geometry = terms.geometry
-        self._schema = pa.schema([schema.field(name) for name in (*terms.reading.key_columns, terms.geometry)])
-        self.keys = pa.array([], pa.binary())
-
-    def __call__(self, boxes: Boxes | None) -> pa.Array:
-        """The geometries, as a binary array; of features that meet one of the boxes (k, 4), or of all."""
-        shapes, names = [], []
-        tree = None if boxes is None else box_tree(boxes)
-        for file in self._run.files:
-            if tree is not None and (file.bbox is None or not len(meeting(tree, np.array([file.bbox])))):
-                continue
-            rows = self._read(file, geometry=True)
-            if tree is not None:  # most rows of a file lie nowhere near, and need no key
-                rows = rows.take(pa.array(meeting(tree, kernel.scan(rows.column(self._geometry)).bounds)))
-            canonical, _ = keys.key_bytes(rows, self._run.terms.reading.key_columns)
-            stays = pa.array(find(self._gone, halves(hashing.blake2b16(canonical))) < 0)
-            shapes.append(_one(rows.column(self._geometry).chunks).filter(stays))
-            names.append(canonical.filter(stays))
-        self.keys = _one(names)
-        return _one(shapes)
-
-    def leaving(self, partitions: set[str]) -> Any:
-        """The geometries of the features that leave, from the partitions that held them."""
-        shapes = []
-        for file in self._run.files:
-            if file.partition in partitions:
-                canonical, _ = keys.key_bytes(self._read(file, geometry=False), self._run.terms.reading.key_columns)
-                gone = np.flatnonzero(find(self._gone, halves(hashing.blake2b16(canonical))) >= 0)
-                if len(gone):
-                    shapes += self._read(file, geometry=True).column(self._geometry).take(pa.array(gone)).chunks
-        return _one(shapes)
-
-    def _read(self, file: DataFile, *, geometry: bool) -> Any:
-        """The rows of a file: key columns, and the geometry where it is asked for."""
-        schema = self._schema if geometry else self._schema.remove(self._schema.get_field_index(self._geometry))
-        return read_rows(self._run.store, [file], schema).combine_chunks()
-
-
-def _one(parts: Iterable[Any]) -> pa.Array:
-    """Binary arrays as one."""
-    return pa.concat_arrays([*(each.cast(pa.binary()) for each in parts), pa.array([], pa.binary())])
+def _staying(run: Run, leaves: Halves) -> Staying | None:
+    """The published features that a change leaves alone; None before the first version, and under other keys, where every row is stored anew."""
+    terms = run.terms
+    if run.head is None or terms.parent.rekeyed:  # under other keys none can have been refused
+        return None
+    names, schema = terms.reading.key_columns, terms.layout.row_schema
+    wanted = pa.schema([schema.field(name) for name in (*names, terms.geometry)])
+    return Staying(run.store.url, run.files, wanted, names, terms.geometry, leaves[sort_by_hash(leaves)])

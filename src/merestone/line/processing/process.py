@@ -5,9 +5,8 @@ Not here: what is done to one batch (`process_batch`), every row (`receive`), cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +17,15 @@ from merestone.change.guards import Box
 from merestone.dataset.known import Halves
 from merestone.engine.port import Engine
 from merestone.gate.findings import FindingTally, rejected
+from merestone.line import environment
 from merestone.line.preparing.prepared import Prepared
 from merestone.line.preparing.reading import KEY
 from merestone.line.processing.process_batch import DELIVERED, ProcessedBatch, ProcessSteps, ProcessUnit, process_batch
 from merestone.line.receiving.candidates import CandidateBatch, Candidates
 from merestone.line.receiving.row_evidence import RowEvidence
-from merestone.results.finding import Steps
+from merestone.line.step_events import BatchTerms, EventKeeping
 from merestone.results.progress import Progress, Watch, nobody
 from merestone.scratch.spool import Numbers, Spool
-
-Events = Callable[[int, Any, list[Steps]], None]
 
 
 @dataclass(slots=True)
@@ -65,7 +63,7 @@ def process(
     *,
     rules: bool = True,
     evidence: RowEvidence | None = None,
-    events: Events | None = None,
+    events: EventKeeping | None = None,
     watch: Watch = nobody,
 ) -> Processed:
     """Bring every candidate into the contract's form and judge it by itself.
@@ -78,14 +76,11 @@ def process(
         engine: what carries out the units.
         rules: whether rows are held to the contract's rules.
         evidence: takes the rows at fault; None where none is kept.
-        events: called with (batch number, feature ids, steps) for each batch, in order: the lineage of what the steps did. None where
-            nobody listens.
+        events: takes the events of each batch, in order; None where nobody keeps them.
         watch: is called after each batch.
     """
     size, layouts = len(candidates), prepared.digests
-    steps = ProcessSteps(
-        prepared.contract, prepared.reading.key_columns, prepared.projection, layouts, rules=rules, lineage=events is not None
-    )
+    steps = ProcessSteps(prepared.contract, prepared.reading.key_columns, prepared.projection, layouts, rules=rules)
     # What is delivered in the contract's CRS has one digest: rounding and ordering are part of it; the stored form has it too.
     digest = candidates.source if layouts.one else np.zeros((size, 2), np.uint64)
     deciding = digest if layouts.old is None else np.zeros((size, 2), np.uint64)
@@ -95,12 +90,13 @@ def process(
 
     def units() -> Iterator[ProcessUnit]:
         at = 0
-        for batch in candidates.batches(prepared.geometry):
-            yield ProcessUnit(batch, before.digest[at : at + len(batch.row)], steps)
+        for number, batch in enumerate(candidates.batches(prepared.geometry)):
+            terms = BatchTerms(events.terms, number, environment.now()) if events is not None else None
+            yield ProcessUnit(batch, before.digest[at : at + len(batch.row)], steps, terms)
             at += len(batch.row)
 
     total = _Total(out, prepared.geometry, evidence)
-    for number, (batch, one) in enumerate(_both(units(), engine)):
+    for batch, one in _both(units(), engine):
         here = total.add(batch, one)
         watch(Progress("pass 2", here.stop, size))
         out.spool.write(one.rows)
@@ -113,7 +109,7 @@ def process(
         if evidence is not None and one.faults:
             evidence.add_rejects(one.faults, batch.row.astype(np.int64), one.ids, one.rows, one.rows.column(prepared.geometry))
         if events is not None:
-            events(number, one.ids, one.events)
+            events.keep(one.stages, one.events)
     return total.close()
 
 

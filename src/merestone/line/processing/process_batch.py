@@ -24,6 +24,7 @@ from merestone.line.preparing.projection import Projection, other_geometries
 from merestone.line.preparing.reading import cast_steps
 from merestone.line.receiving.candidates import CandidateBatch
 from merestone.line.receiving.row_evidence import of_rows
+from merestone.line.step_events import BatchTerms
 from merestone.normalise.cast import MACHINERY
 from merestone.normalise.derive import with_derived
 from merestone.normalise.snap import snap, snap_numbers
@@ -43,7 +44,6 @@ class ProcessSteps:
         projection: how positions come into the contract's CRS.
         digests: of which layouts; None where nothing is compared.
         rules: whether rows are held to the contract's rules; otherwise their coordinates must be numbers, and no more.
-        lineage: whether events are made of what each step does.
     """
 
     contract: Contract
@@ -51,16 +51,23 @@ class ProcessSteps:
     projection: Projection
     digests: DigestLayouts | None
     rules: bool = True
-    lineage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessUnit:
-    """The candidates of one batch, the digests that they had in the last version (uint64 (n, 2); (0, 2) where there is none), and the steps."""
+    """The candidates of one batch.
+
+    Args:
+        batch: the rows.
+        old: the digests that they had in the last version, uint64 (n, 2); (0, 2) where there is none.
+        steps: what is done to them.
+        lineage: what the events of the batch say alike; None where nobody keeps events.
+    """
 
     batch: CandidateBatch
     old: Halves
     steps: ProcessSteps
+    lineage: BatchTerms | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +76,8 @@ class ProcessedBatch:
 
     rows: in the schema of candidates, and beside it DELIVERED geometries and numbers where a published row may be within noise of them. digest:
     of what would be stored; deciding: the same in the domain of the last version. centre: x, y of the middle of the stored box. extent: xmin,
-    ymin, xmax, ymax of the rows that are not refused. bounds: of each stored geometry. ids: only where somebody names rows.
+    ymin, xmax, ymax of the rows that are not refused. bounds: of each stored geometry. ids: only where rows are named. stages: those that met
+    the rows, in order; events: what they did, as `lineage.event.columns` has it, None where nobody keeps events.
     """
 
     rows: Any
@@ -79,7 +87,8 @@ class ProcessedBatch:
     extent: npt.NDArray[np.float64]
     rejected: npt.NDArray[np.bool_]
     faults: list[RowFaults]
-    events: list[Steps]
+    stages: tuple[str, ...]
+    events: Any
     ids: Any
     bounds: npt.NDArray[np.float64]
 
@@ -109,7 +118,8 @@ def process_batch(unit: ProcessUnit) -> ProcessedBatch:
         digest, deciding = _digests(batch, there, steps.digests, steps.contract.geometry_name)
     near = (batch.slot >= 0) & (deciding != unit.old).any(axis=1) if len(unit.old) else np.zeros(n, bool)
     refused = batch.faulty | rejected(faults, n)
-    named = steps.lineage or bool(faults)
+    ids = keys.feature_ids(there.rows, steps.key_columns) if unit.lineage is not None or faults else None
+    done = [*there.events, gate_feature.steps([*batch.faults, *row_faults], n, crs=steps.projection.crs)] if unit.lineage else []
     bounds = there.scan.bounds
     return ProcessedBatch(
         rows=_beside(there, near, steps),
@@ -119,8 +129,9 @@ def process_batch(unit: ProcessUnit) -> ProcessedBatch:
         extent=_extent(bounds[~refused]),
         rejected=refused,
         faults=faults,
-        events=[*there.events, gate_feature.steps([*batch.faults, *row_faults], n, crs=steps.projection.crs)] if steps.lineage else [],
-        ids=keys.feature_ids(there.rows, steps.key_columns) if named else None,
+        stages=tuple(each.stage for each in done),
+        events=unit.lineage.events(ids, done) if unit.lineage is not None else None,
+        ids=ids,
         bounds=bounds,
     )
 

@@ -12,30 +12,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from merestone.change import classes
 from merestone.change.classes import Before
-from merestone.columnar import hashing
 from merestone.contract.body import body
 from merestone.dataset.index import load_table, needs_checkpoint
-from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Sum, halves
+from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Sum
 from merestone.dataset.manifest import DataFile, FileSet, IndexRef, Manifest, ObjectRef
 from merestone.dataset.pages import Entry
 from merestone.dataset.partition import tree_to_table
 from merestone.errors import InternalError
-from merestone.identity import key as keys
 from merestone.line import environment
 from merestone.line.comparing.key_order import in_order, key_batches
 from merestone.line.finish import fates, keep_rejects, seal
 from merestone.line.judging.change_verdict import ChangeVerdict
 from merestone.line.processing.process import Processed
 from merestone.line.run import Run
-from merestone.line.writing.change_log import PIECE, LogContent, pieces
+from merestone.line.step_events import BatchTerms
+from merestone.line.writing.change_log import PIECE, LogContent, log_units
+from merestone.line.writing.log_piece import LogTerms, log_piece
 from merestone.line.writing.rewrite import rewrite
 from merestone.line.writing.rewrite_partition import RewriteJob
 from merestone.lineage.store.writing import SealedRun
-from merestone.results.finding import PASS, WARN, Steps
 from merestone.results.result import PublishResult
 from merestone.writer.files import FileLayout, write_pieces, write_table
 from merestone.writer.pages import PAGES, write_page
@@ -63,29 +61,19 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Chang
     step("data.after")
     with run.stage("commit"):
         step("changes.before")
-        rows = np.flatnonzero(settled.codes < classes.UNCHANGED)
         content = LogContent(
-            rows,
+            np.flatnonzero(settled.codes < classes.UNCHANGED),
             settled.codes,
             verdict.labels,
             processed.digest,
             candidates.source,
             before,
             verdict.placed,
-            verdict.names,
             verdict.removed,
             verdict.removed_rekeyed,
-            same_domain=terms.parent.keeps_rows,
-            same_rules=terms.parent.short_cut,
         )
         total = Sum(head.manifest.set_digest) if head else Sum()
-        changes = write_pieces(
-            run.store,
-            f"_changes/{stem}.parquet",
-            CHANGES_SCHEMA,
-            _followed(run, pieces(content, _ordered(run, content)), total),
-            run.folder,
-        )
+        changes = write_pieces(run.store, f"_changes/{stem}.parquet", CHANGES_SCHEMA, _log(run, content, verdict.names, total), run.folder)
         step("changes.after")
         index = _index(run, changes, version, verdict.features, stem)
         found = [each for each in run.evidence.lines if each.num_rows]
@@ -158,45 +146,19 @@ def _index(run: Run, changes: ObjectRef, version: int, features: int, stem: str)
     return IndexRef(write_pieces(run.store, f"_index/{stem}.parquet", INDEX_SCHEMA, slices, run.folder), version, ())
 
 
-def _followed(run: Run, log: Iterator[Any], total: Sum) -> Iterator[Any]:
+def _log(run: Run, content: LogContent, names: Sequence[str], total: Sum) -> Iterator[Any]:
     """The log's pieces on their way into the file: each brings the digest of the whole set forward and leaves its events."""
-    for number, piece in enumerate(log):
-        for side, sign in (("old_digest", -1), ("digest", 1)):
-            rows = piece.filter(pc.is_valid(piece.column(side)))
-            if rows.num_rows:
-                total.add(halves(hashing.blake2b16(rows.column("key").combine_chunks())), halves(rows.column(side)), sign)
-        _trace_publish(run, piece, PUBLISH_BATCH + number)
-        yield piece
+    events, parent, crs = run.events, run.terms.parent, run.terms.projection.crs
+    terms = LogTerms(tuple(names), crs, f"merestone {environment.tools()['merestone']}", parent.keeps_rows, parent.short_cut)
 
+    def lineage(number: int) -> BatchTerms | None:
+        return BatchTerms(events.terms, PUBLISH_BATCH + number, environment.now()) if events is not None else None
 
-def _trace_publish(run: Run, log: Any, batch: int) -> None:
-    """One event of stage `publish` for each feature that was removed or held, or has another partition: it names both partitions."""
-    names = log.column("class").cast(pa.string())
-    there, before = log.column("partition").cast(pa.string()), log.column("old_partition").cast(pa.string())
-    named = log.filter(pc.or_(pc.is_in(names, pa.array(["removed", "held"])), pc.fill_null(pc.not_equal(there, before), False)))
-    if not named.num_rows:
-        return
-    part = named.combine_chunks()
-    kind = part.column("class").cast(pa.string()).combine_chunks()
-    held = np.asarray(pc.equal(kind, "held"), dtype=bool)
-    reason = pc.if_else(
-        pa.array(held), pa.scalar("the delivered row was rejected; the last accepted one stays published"), pa.scalar(None, pa.string())
-    )
-    step = Steps(
-        "publish",
-        "VALIDATE",
-        np.where(held, WARN, PASS).astype(np.uint8),
-        reason,
-        run.terms.projection.crs,
-        run.terms.projection.crs,
-        tool_version=f"merestone {environment.tools()['merestone']}",
-        extra={
-            "change_class": kind,
-            "from_partition": part.column("old_partition").cast(pa.string()).combine_chunks(),
-            "to_partition": part.column("partition").cast(pa.string()).combine_chunks(),
-        },
-    )
-    run.trace(batch, keys.ids_of(part.column("key").combine_chunks()), [step])
+    for piece in run.engine.run_units(log_piece, log_units(content, _ordered(run, content), terms, lineage)):
+        total.include(piece.difference)
+        if events is not None and piece.events is not None:
+            events.keep(run.plan, piece.events)
+        yield piece.table
 
 
 def _manifest(

@@ -15,10 +15,9 @@ evidence, and its next attempt writes under other names.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -28,12 +27,12 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from merestone.errors import ConflictError
 from merestone.lineage.event import columns, merkle
 from merestone.lineage.event.record import MAX_ATTEMPT, check_identity
-from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
+from merestone.lineage.event.schema import SCHEMA
+from merestone.lineage.store.encode_part import PartFacts, PartUnit, encode_part, part_units
 from merestone.lineage.store.recorded_schema import record_schema
 from merestone.storage.port import Store
 
@@ -42,13 +41,7 @@ RUNS = "_runs"
 ROOT = "_lineage"
 PART_ROWS = 1_000_000  # a usual night is one part; a question about one feature reads one footer of it
 GROUP_ROWS = 16_384
-_DELTA = {
-    "event_id": "DELTA_LENGTH_BYTE_ARRAY",
-    "feature_id": "DELTA_BYTE_ARRAY",
-    "sequence": "DELTA_BINARY_PACKED",
-    "event_time_utc": "DELTA_BINARY_PACKED",
-}
-_WRITER_CAN_BLOOM = "bloom_filter_options" in inspect.signature(pq.ParquetWriter.__init__).parameters
+CarryOut = Callable[[Callable[[PartUnit], tuple[Any, PartFacts]], Iterable[PartUnit]], Iterable[tuple[Any, PartFacts]]]
 _VERDICTS = {"PASS": "passed", "REJECT": "rejected", "WARN": "warned"}
 
 
@@ -100,13 +93,7 @@ class _Written:
     """A part in the scratch folder."""
 
     local: str
-    rows: int
-    size: int
-    sha256: str
-    root: bytes
-    target_crs: str
-    first_feature: str
-    last_feature: str
+    facts: PartFacts
 
 
 @dataclass(slots=True)
@@ -114,6 +101,7 @@ class RunWriter:
     """Takes the events of one attempt of a run, batch by batch, and keeps at most `part_rows` of them in memory (about 70 bytes each).
 
     `scratch` is a local folder that exists; parts wait there until `seal`. `nonce` separates the files of this process from those of another.
+    `carry_out` applies the task to its units, here or in another process (`engine.port`).
     """
 
     scratch: str
@@ -122,6 +110,7 @@ class RunWriter:
     nonce: str
     part_rows: int = PART_ROWS
     group_rows: int = GROUP_ROWS
+    carry_out: CarryOut = map
     events: int = 0
     _waiting: list[pa.Table] = field(default_factory=list)
     _waiting_rows: int = 0
@@ -198,12 +187,15 @@ class RunWriter:
         folder = f"run_date={run_date.isoformat()}/run_id={quote(self.run_id, safe='')}"
         parts = []
         for number, each in enumerate(self._written):
-            path = f"{folder}/target_crs={quote(each.target_crs, safe='')}/part-{self.attempt}-{self.nonce}-{number:05d}.parquet"
+            facts = each.facts
+            path = f"{folder}/target_crs={quote(facts.target_crs, safe='')}/part-{self.attempt}-{self.nonce}-{number:05d}.parquet"
             store.create_from(below(root, path), each.local)
             parts.append(
-                Part(path, each.rows, each.size, each.sha256, each.root.hex(), each.target_crs, each.first_feature, each.last_feature)
+                Part(
+                    path, facts.rows, facts.size, facts.sha256, facts.root.hex(), facts.target_crs, facts.first_feature, facts.last_feature
+                )
             )
-        total = merkle.root_of_parts([each.root for each in self._written]).hex()
+        total = merkle.root_of_parts([each.facts.root for each in self._written]).hex()
         doc = {
             "format": FORMAT,
             "run_id": self.run_id,
@@ -245,43 +237,16 @@ class RunWriter:
         return found
 
     def _flush(self) -> None:
-        """Sort what waits and write it as one part per target CRS."""
+        """Write what waits as one part per target CRS."""
         if not self._waiting:
             return
         table, self._waiting_rows = columns.concat(self._waiting), 0
         _count_steps(table, self._steps)
-        targets = columns.one_chunk(table.column("target_crs"))
-        for code, target in enumerate(targets.dictionary.to_pylist()):
-            mine = table if len(targets.dictionary) == 1 else table.filter(pc.equal(targets.indices, code))
-            if mine.num_rows:
-                self._write_part(mine, target)
-
-    def _write_part(self, table: pa.Table, target: str) -> None:
-        order = pa.array(_order(table))
-        local = os.path.join(self.scratch, f"lineage-{self.attempt}-{self.nonce}-{len(self._written):05d}.parquet")  # noqa: PTH118 - the scratch folder is a str for workers
-        tree = merkle.Growing()
-        with pq.ParquetWriter(local, LINEAGE_ARROW_SCHEMA, **_parquet_options(self.group_rows)) as writer:
-            for start in range(0, table.num_rows, self.group_rows):
-                # Row group by row group: what is taken still lies in the processor's cache when it is hashed and encoded.
-                piece = _taken(table, order.slice(start, self.group_rows))
-                tree.add(merkle.leaves(piece))
-                writer.write_table(columns.expand(piece), row_group_size=self.group_rows)
-        features = table.column("feature_id")
-        with open(local, "rb") as file:  # noqa: PTH123 - as above
-            checksum = hashlib.file_digest(file, "sha256").hexdigest()
-            size = file.seek(0, os.SEEK_END)
-        self._written.append(
-            _Written(
-                local,
-                table.num_rows,
-                size,
-                checksum,
-                tree.root(),
-                target,
-                features[order[0].as_py()].as_py(),
-                features[order[-1].as_py()].as_py(),
-            )
-        )
+        for data, facts in self.carry_out(encode_part, part_units(table, self.group_rows)):
+            local = os.path.join(self.scratch, f"lineage-{self.attempt}-{self.nonce}-{len(self._written):05d}.parquet")  # noqa: PTH118 - the scratch folder is a str for workers
+            with open(local, "wb") as file:  # noqa: PTH123 - as above
+                file.write(data)
+            self._written.append(_Written(local, facts))
 
 
 def below(root: str, path: str) -> str:
@@ -297,28 +262,6 @@ def names_files(run_id: str) -> bool:
 def run_manifest_name(run_id: str, attempt: int) -> str:
     """The run manifest's path, relative to the store's root."""
     return f"{RUNS}/{quote(run_id, safe='')}-{attempt}.json"
-
-
-def _order(table: pa.Table) -> Any:
-    """The rows by the bytes of feature_id, then by sequence: positions."""
-    features = columns.one_chunk(table.column("feature_id"))
-    ranks = np.empty(len(features.dictionary), np.int32)
-    ranks[np.asarray(pc.sort_indices(features.dictionary))] = np.arange(len(ranks), dtype=np.int32)
-    sequence = np.asarray(columns.one_chunk(table.column("sequence")))
-    rank = ranks[np.asarray(features.indices)]
-    if bool((sequence[1:] >= sequence[:-1]).all()):
-        return np.argsort(rank, kind="stable")
-    return np.lexsort((sequence, rank))
-
-
-def _taken(table: pa.Table, places: pa.Array) -> pa.Table:
-    """Some rows of a compact table; a column that says one thing, or nothing, need not be looked up."""
-    arrays = []
-    for each in table.columns:
-        column = columns.one_chunk(each)
-        alike = column.null_count == len(column) or columns.is_uniform(column)
-        arrays.append(column.slice(0, len(places)) if alike else column.take(places))
-    return pa.Table.from_arrays(arrays, schema=table.schema)
 
 
 def _texts_of(table: pa.Table, name: str) -> list[str]:
@@ -341,22 +284,3 @@ def _count_steps(table: pa.Table, into: dict[tuple[str, str, str], int]) -> None
                 at = np.unravel_index(each, [len(known) for known in texts])
                 key = (texts[0][at[0]], texts[1][at[1]], texts[2][at[2]])
                 into[key] = into.get(key, 0) + events
-
-
-def _parquet_options(group_rows: int) -> dict[str, Any]:
-    names = columns.COMPACT_SCHEMA.names
-    options: dict[str, Any] = {
-        "version": "2.6",
-        "compression": "zstd",
-        "compression_level": 1,
-        "data_page_version": "2.0",
-        "use_dictionary": [each for each in names if each not in _DELTA],
-        "column_encoding": _DELTA,
-        # Statistics of the other columns would be most of the footer, which a question about one feature reads from every run.
-        "write_statistics": ["feature_id", "sequence"],
-        "write_page_checksum": True,
-        "sorting_columns": [pq.SortingColumn(names.index("feature_id")), pq.SortingColumn(names.index("sequence"))],
-    }
-    if _WRITER_CAN_BLOOM:
-        options["bloom_filter_options"] = {"feature_id": {"ndv": max(1, group_rows // 4), "fpp": 0.01}}
-    return options
