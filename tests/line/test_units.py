@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import multiprocessing
+from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -18,9 +21,11 @@ from estate import geoparquet
 from merestone.engine.processes import Processes
 from merestone.engine.threads import Threads
 from merestone.engine.window import in_order
+from merestone.geometry import kernel
 from merestone.line import environment
 from merestone.line.check import check
 from merestone.line.publish import PublishSettings, publish
+from merestone.line.run import Run
 from merestone.line.settings import CheckSettings
 from merestone.publication.reader import read_publication
 
@@ -121,7 +126,7 @@ def test_a_publish_in_other_processes_gives_the_bytes_of_one_in_threads(estate, 
     stores = []
     other = [one_process, Processes(2, units_per_process=1) if by == "column" else one_process]
     for each in ([Threads(2), Threads(2)], other):
-        product = estate(FIELDS, geometry_type="polygon", precision=3, epsg=25832)
+        product = estate(FIELDS, geometry_type="polygon", precision=3, epsg=25832, topology_rule_set="planar")
         product.settings["crs"] = {"accept": ["EPSG:4326"]}
         product.settings |= {"rejects": {"max_fraction": 0.2}, "guard": {"max_changed_fraction": 1.0}}
         product = product.by_column("district") if by == "column" else product.by_place(20)
@@ -141,6 +146,68 @@ def test_a_check_in_another_process_says_what_one_in_threads_says(estate, tmp_pa
     found = [check(publication, CheckSettings(str(path), "contract"), engine=engine)[0] for engine in (Threads(2), one_process)]
     assert found[0].findings == found[1].findings
     assert {each.rule for each in found[0].findings} >= {"validity"}
+
+
+TASKS = {
+    "pass 1": {"receive_batch"},
+    "pass 2": {"process_batch", "settle_bucket"},
+    "topology": {"judge_topology"},
+    "pass 3": {"rewrite_partition"},
+    "commit": {"log_piece", "encode_part"},
+}
+"""The tasks of each stage that meets rows; a stage that is new has to say where its work is done."""
+ROWLESS = {"prepare", "index"}
+
+
+@pytest.fixture
+def watched(monkeypatch, one_process):
+    """(engine, tasks by stage, functions of the kernel that this process itself called by stage)."""
+    stages, tasks, kernel_calls = [], defaultdict(set), defaultdict(set)
+
+    class Watching:
+        workers = 1
+
+        def run_units(self, task, units):
+            tasks[stages[-1]].add(task.__name__)
+            return one_process.run_units(task, units)
+
+        def share(self, _workers):
+            return self
+
+    @contextmanager
+    def stage(run, name, real=Run.stage):
+        stages.append(name)
+        with real(run, name):
+            yield
+        stages.pop()
+
+    def watching(name, real):
+        def call(*args, **kwargs):
+            kernel_calls[stages[-1] if stages else None].add(name)
+            return real(*args, **kwargs)
+
+        return call
+
+    monkeypatch.setattr(Run, "stage", stage)
+    for name, function in vars(kernel).items():
+        if inspect.isfunction(function) and not name.startswith("_"):
+            monkeypatch.setattr(kernel, name, watching(name, function))
+    return Watching(), tasks, kernel_calls
+
+
+def test_every_stage_that_meets_rows_works_in_units(estate, tmp_path, watched):
+    """A night with rejected, changed, moved, removed and kept rows under topology: this process itself looks at no geometry."""
+    engine, tasks, kernel_calls = watched
+    product = estate(FIELDS, geometry_type="polygon", precision=3, epsg=25832, topology_rule_set="planar")
+    product.settings["crs"] = {"accept": ["EPSG:4326"]}
+    product.settings |= {"rejects": {"max_fraction": 0.2}, "guard": {"max_changed_fraction": 1.0}}
+    product.by_place(20)
+    first, second = deliver(tmp_path / "1.parquet", bad=[7]), deliver(tmp_path / "2.parquet", edit=[1, 2, 30], gone=[5, 6], bad=[8])
+    nights(product, [engine, engine], [first, second])
+    assert tasks == TASKS
+    assert kernel_calls == {}
+    [*_, record] = product.records()
+    assert record["stages"].keys() == TASKS.keys() | ROWLESS
 
 
 def _twice(number):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.change.classes import Comparison
+from merestone.contract.contract import Contract
 from merestone.gate import feature
 from merestone.gate.findings import reasons, rejected
 from merestone.geometry import kernel
@@ -25,18 +26,21 @@ from merestone.results.finding import SAMPLES, Finding, RowFaults, Sample
 from merestone.rules import catalogue
 from merestone.words import listed
 
+Limits = tuple[float, float, float, float]
 
-def unless_broken(prepared: Prepared, rows: Any, found: Comparison) -> Comparison:
+
+def unless_broken(contract: Contract, limits: Limits | None, rows: Any, found: Comparison) -> Comparison:
     """A comparison in which published rows that break the contract in force keep nothing: what was delivered is stored in their place.
 
     Args:
-        prepared: the contract and its rules.
+        contract: the contract in force.
+        limits: where its CRS is valid.
         rows: the n published rows, pyarrow.Table.
         found: how the delivered ones differ from them.
     """
-    if not prepared.parent.other_rules or not rows.num_rows:
+    if not rows.num_rows:
         return found
-    good = ~rejected(_faults(prepared, rows), rows.num_rows)
+    good = ~rejected(_faults(contract, limits, rows), rows.num_rows)
     return replace(found, suppressed=found.suppressed & good, kept=tuple((name, mask & good) for name, mask in found.kept))
 
 
@@ -48,7 +52,7 @@ def judge_held(prepared: Prepared, rows: Any, delivered: npt.NDArray[np.int32]) 
         rows: the published rows, pyarrow.Table.
         delivered: (n,) the row of the delivery that each stands in for, from 1.
     """
-    faults = _faults(prepared, rows)
+    faults = _faults(prepared.contract, prepared.projection.limits, rows)
     at = np.flatnonzero(rejected(faults, rows.num_rows))
     if not len(at):
         return None
@@ -65,8 +69,7 @@ def judge_held(prepared: Prepared, rows: Any, delivered: npt.NDArray[np.int32]) 
     )
 
 
-def _faults(prepared: Prepared, rows: Any) -> list[RowFaults]:
-    geometry = rows.column(prepared.geometry).combine_chunks().cast(pa.binary())
+def _faults(contract: Contract, limits: Limits | None, rows: Any) -> list[RowFaults]:
+    geometry = rows.column(contract.geometry_name).combine_chunks().cast(pa.binary())
     scan = kernel.scan(geometry)
-    limits = prepared.projection.limits
-    return feature.check_rows(rows, prepared.contract, delivered=scan, stored=scan, canonical=geometry, limits=limits)
+    return feature.check_rows(rows, contract, delivered=scan, stored=scan, canonical=geometry, limits=limits)

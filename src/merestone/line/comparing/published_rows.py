@@ -55,13 +55,13 @@ class Published:
         rows: how they are read.
         store: the dataset's.
         files: of each partition.
-        names: the name of each partition code; grows while rows are read.
+        names: the name of each partition code that is asked for.
     """
 
     rows: PublishedRows
     store: Store
     files: Mapping[str, Sequence[DataFile]]
-    names: Sequence[str]
+    names: Sequence[str] | Mapping[int, str]
 
     def of_keys(self, hashes: Halves, partition: npt.NDArray[np.int32]) -> Any:
         """The rows of some keys, in the order asked for: pyarrow.Table of `rows.schema`.

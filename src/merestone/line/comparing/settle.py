@@ -1,10 +1,11 @@
 """The class of every candidate, against the published rows of touched partitions, and the rows that will be written.
 
-Not here: the classes (`change.classes`), the form of candidates (`process`), writing (`rewrite`).
+Not here: one bucket of them (`settle_bucket`), the classes (`change.classes`), the form of candidates (`process`), writing (`rewrite`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,22 +14,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.change import classes
-from merestone.change.classes import Before, Comparison, classify, compare
+from merestone.change.classes import Before, classify
 from merestone.dataset.known import halves
-from merestone.geometry import kernel
+from merestone.engine.port import Engine
 from merestone.identity.digest import digest_batch
-from merestone.line.comparing.kept_rows import unless_broken
 from merestone.line.comparing.published_rows import Published
+from merestone.line.comparing.settle_bucket import CODE, SettledBucket, SettleTerms, SettleUnit, settle_bucket
 from merestone.line.preparing.prepared import Prepared
-from merestone.line.preparing.reading import KEY
-from merestone.line.processing.noise import Kept, keep, noise_of
+from merestone.line.processing.noise import Kept
 from merestone.line.processing.process import Processed
-from merestone.line.processing.process_batch import DELIVERED
 from merestone.line.receiving.candidates import Candidates
-from merestone.normalise.cast import MACHINERY
 from merestone.scratch.spool import ROW, Spool, bucket_plan, shuffle
 
-CODE = MACHINERY + "partition"
+SAMPLED = 8  # buckets of which some rows are kept, now and then
 BUCKET_BYTES = 32 << 20  # what is held of candidates at a time, per worker
 
 
@@ -63,6 +61,7 @@ def settle(
     before: Before,
     partition: npt.NDArray[np.int32],
     folder: str,
+    engine: Engine,
     *,
     hold: bool,
 ) -> Settled:
@@ -76,6 +75,7 @@ def settle(
         before: the index rows of the candidates.
         partition: int32 (n,), the partition code of each candidate.
         folder: the scratch folder.
+        engine: what carries out the units.
         hold: whether the last accepted row of a refused one stays published.
 
     Raises:
@@ -105,14 +105,31 @@ def settle(
     # A trusted row whose digest is not the published one was suppressed before: what moves is the published value.
     swap = (codes == classes.MOVED) & (processed.digest != before.digest).any(axis=1)
     look = (codes == classes.DIFFERS) | swap
-    against = _Against(prepared, published, candidates, before, partition)
-    for number, spool in enumerate(spools):
-        rows = np.asarray(spool.table().column(ROW)) if spool.rows and look.any() else np.zeros(0, np.int64)
-        if not look[rows].any():
-            out.ready.append(spool)
-            continue
-        out.ready.append(against.settle_bucket(spool, look, out, folder, number))
-        spool.drop()
+    under_way: list[tuple[int, npt.NDArray[np.int64]]] = []  # buckets by number, with their candidates that are compared
+
+    def units() -> Iterator[SettleUnit]:
+        terms = _terms(prepared, published)
+        for number, spool in enumerate(spools if look.any() else ()):
+            if not any(look[np.asarray(batch.column(ROW))].any() for batch in spool.batches(ROW)):
+                continue
+            table = spool.table().combine_chunks()
+            spool.drop()
+            rows = np.asarray(table.column(ROW))
+            at = np.flatnonzero(look[rows])
+            looked = rows[at]
+            differs, held_in = codes[looked] == classes.DIFFERS, before.partition[looked]
+            names = {code: published.names[code] for code in np.unique(held_in).tolist()}
+            files = {name: published.files.get(name, ()) for name in names.values()}
+            sampled = len(out.sample) + len(under_way) < SAMPLED
+            under_way.append((number, looked[differs]))
+            elsewhere = partition[looked] != held_in
+            yield SettleUnit(terms, table, at, differs, candidates.hash[looked], held_in, elsewhere, names, files, sampled)
+
+    out.ready = spools
+    for one in engine.run_units(settle_bucket, units()):
+        number, compared = under_way.pop(0)
+        out.ready[number] = _at_rest(one.ready, folder, number)
+        _note(out, compared, one, keeps_rows=prepared.parent.keeps_rows)
     out.kept.remember(prepared.digests, candidates, processed, before)
     return out
 
@@ -129,86 +146,49 @@ def _in_buckets(
     return spools
 
 
-@dataclass(frozen=True, slots=True)
-class _Against:
-    """What candidates are compared with."""
+def _terms(prepared: Prepared, published: Published) -> SettleTerms:
+    return SettleTerms(
+        store=published.store.url,
+        published=published.rows,
+        contract=prepared.contract,
+        limits=prepared.projection.limits,
+        digests=prepared.digests,
+        columns=tuple(prepared.layout.row_schema.names),
+        spatial=prepared.placement.spatial,
+        other_rules=prepared.parent.other_rules,
+        keeps_rows=prepared.parent.keeps_rows,
+    )
 
-    prepared: Prepared
-    published: Published
-    candidates: Candidates
-    before: Before
-    partition: npt.NDArray[np.int32]
 
-    def settle_bucket(self, spool: Spool, look: npt.NDArray[np.bool_], out: Settled, folder: str, number: int) -> Spool:
-        """Class the rows of a bucket that have to be looked at, and collect those of it that are written."""
-        prepared, table = self.prepared, spool.table().combine_chunks()
-        rows = np.asarray(table.column(ROW))
-        at = np.flatnonzero(look[rows])
-        there = self.published.of_keys(self.candidates.hash[rows[at]], self.before.partition[rows[at]])
-        differs = out.codes[rows[at]] == classes.DIFFERS
-        mine, then = rows[at[differs]], there.filter(pa.array(differs))
-        found = unless_broken(prepared, then, self._compare(table.take(pa.array(at[differs])), then, mine, out))
-        self._note(out, mine, found)
-        columns = prepared.layout.row_schema.names
-        # Suppressed rows stay as published: they are written only where their place is another.
-        swap = ~differs
-        stored = table.select(columns)
-        if prepared.parent.keeps_rows:
-            stored, partly, digests = keep(stored, at[differs], then, found, prepared.contract, prepared.digests.stored)
-            if partly.any():
-                out.kept.partly.append((mine[partly], digests))
-            if found.suppressed.any():
-                out.kept.suppressed.append(mine[found.suppressed])
-            swap[np.flatnonzero(differs)[found.suppressed]] = True
-        if swap.any():
-            source = np.arange(table.num_rows)
-            source[at[swap]] = table.num_rows + np.flatnonzero(swap)
-            stored = pa.concat_tables([stored, there.select(columns)]).take(pa.array(source))
-        written = ~np.isin(out.codes[rows], (classes.SUPPRESSED,))
-        whole = stored.append_column(KEY, table.column(KEY)).append_column(ROW, table.column(ROW)).append_column(CODE, table.column(CODE))
-        ready = Spool(folder, f"ready-{number}", whole.schema)
-        for batch in whole.filter(pa.array(written)).combine_chunks().to_batches():
-            ready.write(batch)
-        ready.close()
-        return ready
+def _at_rest(ready: pa.Table, folder: str, number: int) -> Spool:
+    spool = Spool(folder, f"ready-{number}", ready.schema)
+    for batch in ready.to_batches():
+        spool.write(batch)
+    spool.close()
+    return spool
 
-    def _compare(self, after: Any, then: Any, rows: npt.NDArray[np.int64], out: Settled) -> Comparison:
-        """Rows that are delivered now against those that are published, both in the form of the last version."""
-        prepared, layouts, geometry = self.prepared, self.prepared.digests, self.prepared.geometry
-        names, deciding = layouts.stored.kept_by_noise(geometry), layouts.deciding
-        delivered = after.select([DELIVERED + name for name in names]).rename_columns(list(names))
-        after = after.select(prepared.layout.row_schema.names)
-        if layouts.old is not None:
-            for name in names:
-                place, older = after.schema.get_field_index(name), delivered.column(name)
-                if name == geometry:
-                    older = kernel.canonical(older, deciding.grid, deciding.shape)[0].cast(pa.binary())
-                after = after.set_column(place, after.schema.field(place), older)
-        if len(out.sample) < 8:
-            out.sample.append((after.slice(0, 1000), then.slice(0, 1000)))
-        in_place = (self.partition[rows] == self.before.partition[rows]) | (not prepared.placement.spatial)
-        return compare(after, then, deciding, geometry, delivered=delivered, noise=noise_of(prepared.contract), in_place=in_place)
 
-    def _note(self, out: Settled, rows: npt.NDArray[np.int64], found: Comparison) -> None:
-        # Cells follow the published geometry, which stays; a column's value is delivered anew.
-        elsewhere = (self.partition[rows] != self.before.partition[rows]) & (not self.prepared.placement.spatial)
-        loud = (found.attributes | found.geometry) & ~found.suppressed
-        # In another domain no digest of the last one can stay: what would be suppressed is stored anew, and is no change either.
-        suppressed = found.suppressed & self.prepared.parent.keeps_rows
-        # Nothing to be seen differs, and yet the digest does: what counts was agreed anew (a column declared volatile).
-        code = np.where(loud, classes.CHANGED, classes.REPROCESSED)
-        out.codes[rows] = np.where(suppressed, np.where(elsewhere, classes.MOVED, classes.SUPPRESSED), code)
-        noted = rows[loud]
-        out.reversed[noted] = found.reversed[loud]
-        out.attributes[noted] = found.attributes[loud]
-        out.geometry[noted] = found.geometry[loud]
-        out.move[noted] = found.move[loud]
-        out.blanks[noted] = found.blanks[loud]
-        for name, differs in found.fields:
-            mine = rows[differs & loud]
-            if len(mine):
-                out.column_changes[name] = out.column_changes.get(name, 0) + len(mine)
-                out.fields.append((name, mine))
+def _note(out: Settled, rows: npt.NDArray[np.int64], one: SettledBucket, *, keeps_rows: bool) -> None:
+    """Keep what a bucket says of the candidates that were compared."""
+    found, loud = one.found, one.loud
+    out.codes[rows] = one.code
+    noted = rows[loud]
+    out.reversed[noted] = found.reversed[loud]
+    out.attributes[noted] = found.attributes[loud]
+    out.geometry[noted] = found.geometry[loud]
+    out.move[noted] = found.move[loud]
+    out.blanks[noted] = found.blanks[loud]
+    for name, differs in found.fields:
+        mine = rows[differs & loud]
+        if len(mine):
+            out.column_changes[name] = out.column_changes.get(name, 0) + len(mine)
+            out.fields.append((name, mine))
+    if one.partly.any():
+        out.kept.partly.append((rows[one.partly], one.digest))
+    if keeps_rows and found.suppressed.any():
+        out.kept.suppressed.append(rows[found.suppressed])
+    if one.sample is not None:
+        out.sample.append(one.sample)
 
 
 def _digest_held(

@@ -93,6 +93,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
         before,
         placed,
         run.folder,
+        run.engine,
         hold=publication.rejects.published == "hold",
     )
     codes = settled.codes

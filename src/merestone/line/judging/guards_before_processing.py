@@ -81,6 +81,7 @@ def _classed(run: Run, known: Known, rows: npt.NDArray[np.int64]) -> tuple[float
         before,
         np.maximum(before.partition, 0),
         str(folder),
+        run.engine,
         hold=True,
     )
     added, changed = int((settled.codes == classes.ADDED).sum()), int((settled.codes == classes.CHANGED).sum())

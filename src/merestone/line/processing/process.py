@@ -90,7 +90,7 @@ def process(
 
     def units() -> Iterator[ProcessUnit]:
         at = 0
-        for number, batch in enumerate(candidates.batches(prepared.geometry)):
+        for number, batch in enumerate(candidates.batches()):
             terms = BatchTerms(events.terms, number, environment.now()) if events is not None else None
             yield ProcessUnit(batch, before.digest[at : at + len(batch.row)], steps, terms)
             at += len(batch.row)

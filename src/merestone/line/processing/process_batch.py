@@ -95,9 +95,10 @@ class ProcessedBatch:
 
 @dataclass(frozen=True, slots=True)
 class _InPlace:
-    """A batch in the contract's CRS and on its grid: `exact` are the rows before rounding."""
+    """A batch in the contract's CRS and on its grid: `exact` are the rows before rounding, `delivered` is their scan as they came."""
 
     rows: Any
+    delivered: kernel.Scan
     exact: Any
     stored: Any
     scan: kernel.Scan
@@ -154,13 +155,14 @@ def _in_place(batch: CandidateBatch, steps: ProcessSteps) -> _InPlace:
     contract, projection, rows, n = steps.contract, steps.projection, batch.rows, batch.rows.num_rows
     place = rows.schema.names.index(contract.geometry_name)
     wkb = rows.column(place)
+    delivered = kernel.scan(wkb) if batch.scan is None else batch.scan
     events = [cast_steps(_marked(batch.miscast, n), projection.crs)]
     moved, faults, failed = wkb, [], np.zeros(n, bool)
     if projection.operation is not None and not projection.operation.is_identity:
         moved, failed = apply_operation(wkb, projection.operation)
         faults = no_transform_faults(projection.operation, failed, wkb, contract.geometry_name)
         events.append(transform_steps(projection.operation, failed, n))
-    stored, snap_faults, snap_steps = snap(moved, contract, batch.scan if moved is wkb else kernel.scan(moved))
+    stored, snap_faults, snap_steps = snap(moved, contract, delivered if moved is wkb else kernel.scan(moved))
     # Where a place is known to be wrong, that the row collapses there says nothing new.
     snap_faults = of_rows(snap_faults, ~rejected(batch.faults, n))
     rows = rows.set_column(place, rows.schema.field(place), stored)
@@ -169,6 +171,7 @@ def _in_place(batch: CandidateBatch, steps: ProcessSteps) -> _InPlace:
     rows, number_faults = snap_numbers(rows, contract)
     return _InPlace(
         rows=with_derived(rows, contract, contract.geometry_name),
+        delivered=delivered,
         exact=exact,
         stored=stored,
         scan=kernel.scan(stored),
@@ -182,11 +185,11 @@ def _in_place(batch: CandidateBatch, steps: ProcessSteps) -> _InPlace:
 
 def _judged(batch: CandidateBatch, there: _InPlace, steps: ProcessSteps) -> list[RowFaults]:
     if not steps.rules:
-        return gate_feature.ordinates(steps.contract, batch.scan, there.scan, None, ~there.skip)
+        return gate_feature.ordinates(steps.contract, there.delivered, there.scan, None, ~there.skip)
     return gate_feature.check_rows(
         there.rows,
         steps.contract,
-        delivered=batch.scan,
+        delivered=there.delivered,
         stored=there.scan,
         canonical=there.stored,
         limits=steps.projection.limits,

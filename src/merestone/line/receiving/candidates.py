@@ -27,7 +27,7 @@ class CandidateBatch:
     """The candidates of one batch: `rows` in the spool's schema, and their stretch of each column of `Candidates`, counted from its beginning.
 
     absent: fields without values that can be judged: a finding on the delivery says so. miscast: their values that could not be cast. faults:
-    what else pass 1 found wrong with them. scan: of their geometry as delivered.
+    what else pass 1 found wrong with them. scan: of their geometry as delivered, None where they come from a spool.
     """
 
     rows: Any
@@ -41,7 +41,7 @@ class CandidateBatch:
     absent: frozenset[str]
     miscast: list[RowFaults]
     faults: list[RowFaults]
-    scan: kernel.Scan
+    scan: kernel.Scan | None
 
 
 @dataclass(slots=True)
@@ -69,13 +69,8 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.row)
 
-    def batches(self, geometry: str, *, skipped: int = 0) -> Iterator[CandidateBatch]:
-        """The candidates in the spool, batch after batch.
-
-        Args:
-            geometry: the name of the primary geometry column.
-            skipped: how many candidates stand before the first row of the spool.
-        """
+    def batches(self, *, skipped: int = 0) -> Iterator[CandidateBatch]:
+        """The candidates in the spool, batch after batch; `skipped` candidates stand before the first row of the spool."""
         start = skipped
         for batch in self.spool.batches():
             here = slice(start, start + batch.num_rows)
@@ -92,7 +87,7 @@ class Candidates:
                 self.absent,
                 _miscast(self.miscast, here),
                 _among(self.faults, here),
-                kernel.scan(batch.column(geometry)),
+                None,
             )
 
     def refuse(self, faults: Sequence[RowFaults]) -> None:

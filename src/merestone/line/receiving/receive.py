@@ -21,6 +21,7 @@ from merestone.gate import delivery as gate_delivery
 from merestone.gate import fineness, quantities, whereabouts
 from merestone.gate.feature import presence
 from merestone.gate.findings import FindingTally, rejected
+from merestone.geometry import kernel
 from merestone.geometry.form import NULL_KIND
 from merestone.geometry.kernel import warn_of_missing_kernel
 from merestone.identity import key as keys
@@ -126,7 +127,7 @@ def stream(reception: Reception, folder: str, engine: Engine, schema: pa.Schema)
             before += batch.rows.num_rows
             yield batch
     waiting.close()
-    yield from reception.conclude(waiting, skipped=before).candidates.batches(reception.geometry, skipped=before)
+    yield from reception.conclude(waiting, skipped=before).candidates.batches(skipped=before)
 
 
 class Reception:
@@ -347,12 +348,13 @@ class Reception:
     def _refuse(self, strays: Strays, candidates: Candidates, skipped: int) -> None:
         """Find the stray rows among the candidates that wait, and note that they are refused."""
         prepared, start = self._prepared, skipped
-        for batch in candidates.batches(self.geometry, skipped=skipped):
-            faults = strays.faults(prepared.rules, batch.rows, self.geometry, batch.scan)
+        for batch in candidates.batches(skipped=skipped):
+            scan = kernel.scan(batch.rows.column(self.geometry))
+            faults = strays.faults(prepared.rules, batch.rows, self.geometry, scan)
             if faults:
                 number = batch.row.astype(np.int64)
                 ids = keys.ids_of(batch.rows.column(KEY))
-                self._tally.add(faults, rows=number, ids=ids, bounds=batch.scan.bounds if prepared.projection.same_crs else None)
+                self._tally.add(faults, rows=number, ids=ids, bounds=scan.bounds if prepared.projection.same_crs else None)
                 if self._evidence is not None:
                     self._evidence.add_rejects(faults, number, ids, batch.rows, batch.rows.column(self.geometry))
                     refused = rejected(faults, len(number)) & (batch.slot >= 0)

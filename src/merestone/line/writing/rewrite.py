@@ -18,7 +18,7 @@ from merestone.dataset.known import Halves, sort_by_hash
 from merestone.dataset.manifest import DataFile
 from merestone.engine.port import Engine
 from merestone.line.comparing.published_rows import by_partition
-from merestone.line.comparing.settle import CODE
+from merestone.line.comparing.settle_bucket import CODE
 from merestone.line.writing.rewrite_partition import RewriteJob, RewriteUnit, rewrite_partition
 from merestone.scratch.spool import Spool
 
