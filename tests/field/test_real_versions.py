@@ -200,7 +200,7 @@ def refused(ended, night, where):
 
 def kinds(dataset):
     """Of the changed features, how many changed in attributes and how many in geometry: by the change log."""
-    log = pq.read_table(f"{dataset.url.removeprefix('file://')}/{dataset.manifest().index.log[-1][1].path}").to_pandas()
+    log = pq.read_table(dataset.store.location(dataset.manifest().index.log[-1][1].path)).to_pandas()
     changed = log[log["class"] == "changed"]
     return {name: int(changed[name].sum()) for name in ("attributes", "geometry")}
 
@@ -257,7 +257,7 @@ def as_a_first_publish(made, judge, path, merestone):
     scheme = one.manifest().partitioning
     places, alone = (places_of(each, made.product.key) for each in (one, other))
     if scheme["by"] == "kdtree":  # the splits are drawn once, by the first version
-        tree = pq.read_table(f"{one.url}/{one.manifest().tree.path}").to_pylist()
+        tree = pq.read_table(one.store.location(one.manifest().tree.path)).to_pylist()
         alone = {key: cell({each["path"]: each for each in tree}, place) for key, place in centres(other, made.product.key).items()}
     assert {key: places[key] for key in set(left) - aside} == {key: alone[key] for key in set(right) - aside}
 
@@ -271,7 +271,7 @@ def rows(dataset, key, loose):
 
 def frames(dataset):
     for each in dataset.files():
-        yield each, gpd.read_parquet(f"{dataset.url.removeprefix('file://')}/{each.path}")
+        yield each, gpd.read_parquet(dataset.store.location(each.path))
 
 
 def places_of(dataset, key):

@@ -330,11 +330,11 @@ def test_no_descriptor_is_left_open(store):
 
 
 def test_paths_and_file_urls_open_the_same_store(tmp_path, monkeypatch):
-    assert open_store(tmp_path / "ds").url == str(tmp_path / "ds")
-    assert open_store((tmp_path / "d s").as_uri()).url == str(tmp_path / "d s")
+    assert open_store(tmp_path / "ds").url == (tmp_path / "ds").as_uri()
+    assert open_store((tmp_path / "d s").as_uri()).url == (tmp_path / "d s").as_uri()
     monkeypatch.chdir(tmp_path)
-    assert open_store("ds").url == str(tmp_path / "ds")
-    assert open_store(open_store("ds").url).url == str(tmp_path / "ds")
+    assert open_store("ds").url == (tmp_path / "ds").as_uri()
+    assert open_store(open_store("ds").url).url == (tmp_path / "ds").as_uri()
     assert not (tmp_path / "ds").exists()
 
 

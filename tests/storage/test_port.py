@@ -1,6 +1,7 @@
 """What every store promises, asked of each of them alike."""
 
 import threading
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -8,6 +9,7 @@ from merestone.errors import StoreError, UsageError
 from merestone.storage.local import LocalStore
 from merestone.storage.memory import MemoryStore
 from merestone.storage.open import open_store
+from merestone.storage.place import parse_place, place_name, shown_place
 from merestone.storage.port import BusyError, LostReplyError
 from merestone.storage.retry import Policy, RetryingStore
 from stores import FaultyStore, fresh
@@ -130,9 +132,38 @@ def test_names_that_lead_elsewhere_are_refused(store, name):
             call(name)
 
 
-def test_its_url_opens_it_again(store):
-    store.create("a", b"1")
-    assert open_store(store.url).get("a") == b"1"
+ODD = ["plain", "a b", "100%", "a%20b", "x#y?z", "café", "日本", "a@2", "k=v&w", "file:x", "s3:x", "~", "[1]", "$HOME", "tail ", "-", "..."]
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("kind", ["local", "below", "memory", "retrying"])
+def test_its_url_opens_it_again_whatever_it_is_called(tmp_path, monkeypatch, kind, name):
+    monkeypatch.setenv("HOME", "/nowhere")
+    made = {
+        "local": lambda: LocalStore(tmp_path / name),
+        "below": lambda: LocalStore(tmp_path / name / "x" / name),
+        "memory": lambda: MemoryStore(name),
+        "retrying": lambda: RetryingStore(LocalStore(tmp_path / name)),
+    }
+    store = made[kind]()
+    store.create(f"data/{name}/x", b"1")
+    assert urlsplit(store.url).scheme == ("memory" if kind == "memory" else "file")
+    again = open_store(store.url)
+    assert again.url == store.url
+    assert again.get(f"data/{name}/x") == b"1"
+    assert parse_place(parse_place(store.url).address) == parse_place(store.url)
+    if kind == "local":
+        assert shown_place(store.url) == str(tmp_path / name)
+        assert place_name(store.url) == name
+    if kind == "memory":
+        assert place_name(store.url) == name
+
+
+def test_stores_in_memory_are_told_apart_by_their_whole_name():
+    one, other = MemoryStore("a/b"), MemoryStore("a")
+    one.create("x", b"1")
+    assert open_store(one.url).get("x") == b"1"
+    assert open_store(other.url).size("x") is None
 
 
 def test_a_store_in_memory_lives_as_long_as_somebody_holds_it():

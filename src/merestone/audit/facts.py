@@ -6,7 +6,7 @@ Not here: how they are written (`report.openlineage`, `report.prov`).
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 from merestone.audit import questions
@@ -55,7 +55,7 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
         raise UsageError(f"run {run_id!r} holds no events", field="run_id", hint="«lineage.runs(DATASET)» lists the runs")
     delivery = record.delivery if record is not None else {}
     return RunFacts(
-        namespace=_uri(dataset.url),
+        namespace=dataset.url,
         name=about.get("dataset") or questions.name_of(dataset),
         run_id=run_id,
         attempt=last.attempt,
@@ -94,8 +94,3 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
         fields=tuple((each["name"], each["type"]) for each in made.contract["schema_fields"]) if made else (),
         delta=dict(record.delta) if record is not None else {},
     )
-
-
-def _uri(url: str) -> str:
-    """Where the dataset is, as a URI."""
-    return url if "://" in url else Path(url).absolute().as_uri()

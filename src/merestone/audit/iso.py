@@ -23,6 +23,7 @@ from merestone.lineage.store.verdict import verdict
 from merestone.lineage.store.writing import ROOT
 from merestone.reference.area import box_in
 from merestone.render.iso19115 import ProcessStep, Record, Source
+from merestone.storage.place import place_name
 from merestone.storage.port import Store
 
 _SPACE = UUID("4f3d8b1e-9a67-5c1d-8a52-6f0f3d0c7e21")
@@ -226,4 +227,4 @@ def _uuid(text: Any) -> UUID | None:
 
 
 def _folder(dataset: Dataset) -> str:
-    return dataset.url.rstrip("/").rpartition("/")[2]
+    return place_name(dataset.url)

@@ -16,12 +16,13 @@ from merestone.inspect import browse
 from merestone.lineage.store.run_manifest import RunManifest, runs_of, sealed_runs
 from merestone.lineage.store.verdict import verdict
 from merestone.render.scorecard import Score
+from merestone.storage.place import place_name, shown_place
 
 
 def name_of(dataset: Dataset) -> str:
     """The dataset's name; of a store of events alone, its folder's."""
     head = current(dataset.store)
-    return head.manifest.name if head is not None else dataset.url.rstrip("/").rpartition("/")[2]
+    return head.manifest.name if head is not None else place_name(dataset.url)
 
 
 def versions_of(dataset: Dataset) -> dict[str, int]:
@@ -50,7 +51,9 @@ def chosen_runs(dataset: Dataset, run_ids: Sequence[str]) -> list[list[RunManife
     known = {each[-1].run_id for each in found}
     for each in run_ids:
         if each not in known:
-            raise UsageError(f"no sealed run {each!r} in {dataset.url}", field="run_ids", hint="«lineage.runs(DATASET)» lists the runs")
+            raise UsageError(
+                f"no sealed run {each!r} in {shown_place(dataset.url)}", field="run_ids", hint="«lineage.runs(DATASET)» lists the runs"
+            )
     return found
 
 

@@ -24,6 +24,7 @@ from merestone.dataset.pages import Entry, live_files
 from merestone.dataset.proved import checksum, footer_of
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, UsageError
+from merestone.storage.place import shown_place
 from merestone.storage.port import Store
 
 
@@ -137,7 +138,8 @@ def _versions(store: Store, damages: list[Damage]) -> list[Manifest]:
     try:
         head = current(store)
         if head is None:
-            raise UsageError(f"{store.url} holds no published dataset", field=store.url, hint="check the path")
+            shown = shown_place(store.url)
+            raise UsageError(f"{shown} holds no published dataset", field=shown, hint="check the path")
         proved: list[tuple[Manifest, str]] = []
         for manifest, checksum in chain(store, head):
             out.append(manifest)

@@ -24,6 +24,7 @@ from merestone.dataset.rows import shaped
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, MerestoneError, MissingError, UsageError
 from merestone.results import notebook
+from merestone.storage.place import shown_place
 from merestone.storage.port import Store
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Dataset:
 
     @property
     def url(self) -> str:
-        """Where the dataset is."""
+        """Where the dataset is, as a URL."""
         return self.store.url
 
     def current(self) -> Current:
@@ -53,8 +54,8 @@ class Dataset:
         found = current(self.store)
         if found is None:
             raise UsageError(
-                f"{self.store.url} holds no published dataset",
-                field=self.store.url,
+                f"{shown_place(self.url)} holds no published dataset",
+                field=shown_place(self.url),
                 hint="check the path, or publish first: «publish(FILE)»",
             )
         return found
@@ -80,7 +81,7 @@ class Dataset:
         found = line(self.store, head, version)
         if found is None:
             raise UsageError(
-                f"{self.store.url} has no version {version}",
+                f"{shown_place(self.url)} has no version {version}",
                 field=str(version),
                 hint=f"the newest is {head.manifest.version}; «log(DATASET)» lists them all",
             )

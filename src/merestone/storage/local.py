@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from merestone.errors import StoreError
 from merestone.storage.names import check_name, check_prefix
+from merestone.storage.place import file_url
 
 _COPY_BYTES = 1 << 20
 _counter = itertools.count()
@@ -47,7 +48,7 @@ class LocalStore:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links and hide from messages the name the user gave
-        self.url = str(self.root)
+        self.url = file_url(str(self.root))
 
     def get(self, name: str) -> bytes:
         """All bytes of an object. Raises FileNotFoundError where there is none."""

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -43,7 +44,7 @@ class MemoryStore:
             name: what its URL calls it.
             page: names of one page of a listing.
         """
-        self.url = f"memory://{name}"
+        self.url = f"memory://{quote(name, safe='')}"
         self._page = page
         self._objects: dict[str, _Object] = {}
         self._lock = threading.Lock()
@@ -110,7 +111,7 @@ class MemoryStore:
 
     def location(self, name: str) -> str:
         """See the port: a URL that no other program opens."""
-        return f"{self.url}/{name}"
+        return f"{self.url}/{quote(name)}"
 
     def strays(self, prefix: str) -> Iterator[str]:
         """See the port: nothing."""

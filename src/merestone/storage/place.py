@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote, unquote, unquote_to_bytes
 
 from merestone.errors import UsageError
 from merestone.masking import masked
@@ -150,6 +150,22 @@ def not_in_this_version(place: Place, what: str, field: str | None) -> UsageErro
         field=field or place.shown,
         hint="give a path of this machine, or a file:// URL",
     )
+
+
+def file_url(path: str) -> str:
+    """The URL of an absolute path, which `parse_place` reads back."""
+    return f"file://{quote(path)}"
+
+
+def place_name(url: str) -> str:
+    """The last name of a store's `url`: what a dataset is called that says nothing of itself."""
+    place = parse_place(url)
+    return place.path.rpartition("/")[2] or unquote(place.authority)
+
+
+def shown_place(url: str) -> str:
+    """A store's `url` as messages have it: a path of this machine as people write it, any other URL without its secrets."""
+    return parse_place(url).shown
 
 
 @dataclass(frozen=True, slots=True)

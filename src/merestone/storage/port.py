@@ -20,7 +20,7 @@ class BusyError(StoreError):
 
 
 class Reader(Protocol):
-    """What reading a dataset asks of a store."""
+    """What reading a dataset asks of a store. `url` is a place that `open.open_store` opens; `place.shown_place` is how messages have it."""
 
     url: str
 
@@ -60,7 +60,7 @@ class Store(Reader, Protocol):
     """A place that keeps bytes under relative names ("data/district=D0001/r1-ab12-0.parquet"; "/" separates, no ".." or absolute).
 
     Every verb raises StoreError where the store cannot be reached or refuses to write (full disk, no permission), naming the object.
-    `url` opens the same store again, also in another process of this machine (`open.open_store`).
+    `url` opens the same store again, also in another process of this machine.
     """
 
     def create(self, name: str, data: bytes) -> str | None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from merestone.lineage.event.schema import SCHEMA, VERSION_KEY
 from merestone.reference.identity import canonical_crs, is_canonical
+from merestone.storage.place import shown_place
 from merestone.storage.port import Store
 
 _KEY = "target_crs="
@@ -35,7 +36,7 @@ def check_partitions(store: Store, root: str = "", *, require_epsg_target: bool 
     parts = [name for name in names if name.endswith(".parquet") and not _hidden(name)]
     problems: list[str] = []
     if not parts and not allow_empty:
-        problems.append(f"{store.url}/{root}".rstrip("/") + " holds no event files")
+        problems.append(f"{shown_place(store.url)}/{root}".rstrip("/") + " holds no event files")
     paths = [*parts, *_empty_folders(store, root)]
     folders = sorted({segment for path in paths for segment in path.split("/") if segment.startswith(_KEY)})
     spellings: dict[str, list[str]] = {}

@@ -21,6 +21,7 @@ from merestone.lineage.event.form import DAY, HASH, MOMENT, PATH, read_json
 from merestone.lineage.event.schema import SCHEMA, is_readable
 from merestone.lineage.store.tombstone import Expired, expired_runs
 from merestone.lineage.store.writing import FORMAT, ROOT, RUNS, Part, below, run_manifest_name
+from merestone.storage.place import shown_place
 from merestone.storage.port import Store
 
 _FORM: dict[str, Any] = {
@@ -220,7 +221,7 @@ def attempts_of(store: Store, run_id: str, root: str = ROOT) -> list[RunManifest
     ]
     if not names:
         raise UsageError(
-            f"no sealed run {run_id!r} in {store.url}/{root}".rstrip("/"),
+            f"no sealed run {run_id!r} in {shown_place(store.url)}/{root}".rstrip("/"),
             field="run_id",
             hint="«lineage.runs(DATASET)» lists the runs",
         )
