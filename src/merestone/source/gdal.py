@@ -1,6 +1,7 @@
 """How GDAL is called: nothing written beside the source, nothing fetched, and what it says caught and kept.
 
-GDAL's warnings arrive as Python warnings, which are caught per call; deliveries are therefore read in the main thread of a process.
+GDAL keeps its options per process, and its warnings arrive as Python warnings, which are caught per process too. So each call of GDAL stands by
+itself (`_call`): one thread at a time, with the options of its own delivery, which are taken back when it returns.
 Not here: what a format's columns mean (`vector`, `shapefile`).
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +39,7 @@ _CONFIG = {
 }
 # What makes drivers with their own way to Arrow read feature by feature, as all others do
 _ROW_BY_ROW = {"OGR_FLATGEOBUF_STREAM_BASE_IMPL": "YES", "OGR_GPKG_STREAM_BASE_IMPL": "YES"}
+_NONE: Mapping[str, str] = MappingProxyType({})
 # Said about things that are not used: feature ids of GeoJSON, and the geometry type in the description
 _SILENT = ("Several features with id", "Measured (M) geometry types are not supported")
 _NATIVE_TIMES = {"GPKG", "OpenFileGDB"}  # the others keep each value's own zone only as text
@@ -50,19 +53,18 @@ class Gdal:
     """One file as GDAL sees it, and what GDAL has said about it so far."""
 
     def __init__(self, found: Located) -> None:
-        pyogrio.set_gdal_config_options(_CONFIG)
         self.found = found
         self._said: set[str] = set()
         self._told: set[str] = set()
 
     def layers(self) -> list[str]:
         """The names of its layers, in file order."""
-        with self._errors(), self._listening():
+        with self._errors(), self._call():
             return [str(name) for name, _ in pyogrio.list_layers(self.found.gdal)]
 
     def count(self, layer: str | None) -> int | None:
         """The number of rows that the file states, None where it states none."""
-        with self._errors(), self._listening():
+        with self._errors(), self._call():
             count = int(pyogrio.read_info(self.found.gdal, layer=layer)["features"])
         return count if count >= 0 else None
 
@@ -78,9 +80,10 @@ class Gdal:
         for row_by_row in (False, True):
             skipped = 0
             fault: str | None = None
-            with self._set(_ROW_BY_ROW if row_by_row else {}), self.stream(layer, batch_rows, columns) as (_, reader):
+            options = _ROW_BY_ROW if row_by_row else {}
+            with self.stream(layer, batch_rows, columns, options=options) as (_, reader):
                 places = geometry_places(reader.schema)
-                for batch in self._read(reader):
+                for batch in self._read(reader, options):
                     if skipped < rows:
                         skipped += batch.num_rows
                         continue
@@ -98,8 +101,10 @@ class Gdal:
         )
 
     @contextmanager
-    def stream(self, layer: str | None, batch_rows: int, columns: list[str] | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
-        """GDAL's description of a layer and its Arrow reader, for its schema; `batches` gives the rows."""
+    def stream(
+        self, layer: str | None, batch_rows: int, columns: list[str] | None = None, *, options: Mapping[str, str] = _NONE
+    ) -> Iterator[tuple[dict[str, Any], Any]]:
+        """GDAL's description of a layer and its Arrow reader, for its schema; `batches` gives the rows. `options` hold for opening and closing it."""
         opened = pyogrio.open_arrow(
             self.found.gdal,
             layer=layer,
@@ -110,20 +115,21 @@ class Gdal:
             datetime_as_string=self.found.format not in _NATIVE_TIMES,
             **_OPTIONS.get(self.found.format, {}),
         )
-        with self._errors(), self._listening():
+        with self._errors(), self._call(options):
             entered = opened.__enter__()
         try:
             yield entered
         finally:
-            opened.__exit__(None, None, None)
+            with self._call(options):
+                opened.__exit__(None, None, None)
 
-    def _read(self, reader: Any) -> Iterator[Any]:
+    def _read(self, reader: Any, options: Mapping[str, str]) -> Iterator[Any]:
         """The record batches of a reader, with GDAL's errors turned into ours."""
         rows = 0
         stream = iter(reader)
         while True:
             try:
-                with self._listening():
+                with self._call(options):
                     batch = next(stream, None)
             except FAULTS as fault:
                 raise SourceError(
@@ -144,15 +150,6 @@ class Gdal:
         return tuple(catalogue.DRIVER.finding("", format=self.found.format, said=each) for each in fresh)
 
     @contextmanager
-    def _set(self, options: Mapping[str, str]) -> Iterator[None]:
-        """Options of GDAL that hold while a stream is read."""
-        pyogrio.set_gdal_config_options(dict(options))
-        try:
-            yield
-        finally:
-            pyogrio.set_gdal_config_options(dict.fromkeys(options))
-
-    @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
@@ -164,13 +161,25 @@ class Gdal:
             ) from fault
 
     @contextmanager
-    def _listening(self) -> Iterator[None]:
-        with heard() as said_now:
+    def _call(self, options: Mapping[str, str] = _NONE) -> Iterator[None]:
+        """One call of GDAL, beside no other of ours: with our options and these, and with what it warns of kept."""
+        with heard() as said_now, _configured({**_CONFIG, **options}):
             yield
         for each in said_now:
             said = str(each.message)
             if not said.startswith(_SILENT):
                 self._said.add(said)
+
+
+@contextmanager
+def _configured(options: Mapping[str, str]) -> Iterator[None]:
+    """Options of GDAL that hold within; afterwards each is what it was before. To be entered by one thread at a time."""
+    before = {name: pyogrio.get_gdal_config_option(name) for name in options}
+    pyogrio.set_gdal_config_options(dict(options))
+    try:
+        yield
+    finally:
+        pyogrio.set_gdal_config_options(before)
 
 
 def geometry_places(schema: pa.Schema) -> list[int]:
