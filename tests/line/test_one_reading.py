@@ -9,9 +9,12 @@ import pytest
 from shapely import Point
 
 from estate import geoparquet
+from merestone.compare import step
+from merestone.compare.apply import apply
 from merestone.compare.diff import compared
 from merestone.compare.terms import ComparisonSettings
 from merestone.drafts.init import init
+from merestone.inspect import extract
 from merestone.line.check import check
 from merestone.line.settings import CheckSettings
 from merestone.publication.reader import read_publication
@@ -57,7 +60,12 @@ def counts(monkeypatch):
 
         return open_counted
 
-    for name in ("line.preparing.prepare.open_source", "compare.sides.open_unjudged", "drafts.init.open_source"):
+    for name in (
+        "line.preparing.prepare.open_source",
+        "compare.sides.open_unjudged",
+        "compare.apply.open_unjudged",
+        "drafts.init.open_source",
+    ):
         monkeypatch.setattr(f"merestone.{name}", counting(getattr(opening, name.rpartition(".")[2])))
     return opened, readings, rows
 
@@ -163,3 +171,27 @@ def test_a_draft_reads_each_delivery_once(tmp_path, counts):
     older, newer = deliver(tmp_path / "1.parquet"), deliver(tmp_path / "2.parquet", code=pa.array([f"x{k}" for k in range(60)]))
     init(str(newer), previous=str(older), out=str(tmp_path))
     once(counts, older, newer)
+
+
+@pytest.mark.parametrize(
+    ("version", "start", "status"),
+    [(1, 1, "applied"), (2, 1, "unchanged"), (1, 2, "refused")],
+    ids=["where the step starts", "where it ends", "elsewhere"],
+)
+@pytest.mark.parametrize("ending", ["parquet", "gpkg", "geojson"])
+def test_a_copy_is_read_once(product, tmp_path, counts, ending, version, start, status):
+    """Its digest at the start of the step, that at the end under another contract, and its rows."""
+    product.publish(deliver(tmp_path / "1.parquet"))
+    product.publish(deliver(tmp_path / "2.parquet", code=pa.array([f"c{k}" if k else "new" for k in range(60)])))
+    product.terms["schema_fields"].append({"name": "use", "type": "string"})
+    product.stamp("v1.1.0")
+    product.publish(deliver(tmp_path / "3.parquet", use=pa.array(["field"] * 60)))
+    copy = tmp_path / f"copy.{ending}"
+    extract.version_file(product.dataset.version(version), str(copy))
+    taken = step.of_dataset(product.dataset, start, 2 if status == "unchanged" else 3)
+    for each in counts:
+        each.clear()
+    assert apply(taken, str(copy)).status == status
+    opened, readings, rows = counts
+    assert (opened[str(copy)], readings[str(copy)], rows[str(copy)]) == (1, 1, 60)
+    assert set(opened.values()) == set(readings.values()) == {1}

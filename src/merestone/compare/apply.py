@@ -43,6 +43,7 @@ from merestone.publication.publication import GuardRule, KeyRule, PartitionRule,
 from merestone.results.finding import Finding
 from merestone.results.result import ApplyResult, Counts
 from merestone.rules import catalogue
+from merestone.scratch.read_once import ReadOnce
 from merestone.source.open import open_unjudged
 from merestone.source.port import Source, SourceSpec
 from merestone.storage.open import open_store
@@ -76,16 +77,17 @@ def apply(step: VersionStep, onto: str) -> ApplyResult:
     file = Path(place.path)
     if not place.is_local or file.is_dir() or not (file.suffix or file.is_file()):
         return _onto_dataset(step, onto, open_store(onto, field="onto"), clock)
-    return _onto_file(step, place.path, clock)
+    with environment.scratch() as folder:
+        return _onto_file(step, place.path, folder, clock)
 
 
 # --- a file ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _onto_file(step: VersionStep, onto: str, clock: float) -> ApplyResult:
+def _onto_file(step: VersionStep, onto: str, folder: str, clock: float) -> ApplyResult:
     extract.check_version_path(onto, "onto")
     seen = _stamp(onto)
-    rows = _of_file(onto, step) if seen is not None else None
+    rows = _of_file(onto, step, folder) if seen is not None else None
     found = rows.digest(step.start) if rows is not None else str(Sum())
     if found != step.start.set_digest:
         there = rows is not None and (found if step.start.contract == step.end.contract else rows.digest(step.end)) == step.end.set_digest
@@ -95,7 +97,7 @@ def _onto_file(step: VersionStep, onto: str, clock: float) -> ApplyResult:
         form = extract.RowForm(rows.source.delivery.layer or form.name, form.contract, form.key, form.columns)
     with written_whole(onto, "onto") as beside:
         extract.write_rows(form, _merged(step, rows), beside)
-        arrived = _of_file(beside, step).digest(step.end)
+        arrived = _of_file(beside, step, None).digest(step.end)
         if arrived != step.end.set_digest:
             raise UsageError(
                 f"{onto} stays as it is: written as {Path(onto).suffix}, the rows do not read back as version {step.end.version}",
@@ -152,13 +154,19 @@ def _contract(end: End) -> Contract:
     return from_body(end.contract)
 
 
-def _of_file(path: str, step: VersionStep) -> _CopyRows:
+def _of_file(path: str, step: VersionStep, folder: str | None) -> _CopyRows:
     """The rows of a file that can be the copy.
+
+    Args:
+        path: the file.
+        step: what is replayed.
+        folder: where the rows rest between several looks at them; None where they are looked at once.
 
     Raises:
         UsageError: it has columns that the dataset has not, and which would be lost, or is in another CRS.
     """
-    source = _exact(open_unjudged(SourceSpec(local_path(path, field="onto", what="a copy"))), step.contract)
+    copy = open_unjudged(SourceSpec(local_path(path, field="onto", what="a copy")))
+    source = _exact(copy if folder is None else ReadOnce(copy, folder, "copy"), step.contract)
     rows = _CopyRows(source, step)
     plan = plan_cast(step.contract, source.delivery, {}, step.key, None, "refuse")
     member = "id" if source.delivery.driver in _JSON else None  # of a GeoJSON feature: its key as text once more, which is written again
