@@ -1,4 +1,4 @@
-"""What is seen at the places of a topology breach, in words: values that can be pickled, so that a judgement can come from another process.
+"""What is seen at the places of a topology breach, in words. They are values that can be pickled: a judgement may come from another process.
 
 Not here: what a breach is (`topology`), the findings with their titles and remedies (`rules.catalogue`).
 """
