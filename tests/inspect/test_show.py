@@ -1,14 +1,13 @@
 """A change as a summary and as a map."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from shapely import Point
 
 from estate import save
 from merestone.dataset.feed import changes
 from merestone.inspect import show
-from merestone.render.map import FEATURES, page
+from merestone.render.map import page
 
 FIELDS = [{"name": "pid", "type": "string", "nullable": False}, {"name": "owner", "type": "string"}, {"name": "rank", "type": "integer"}]
 
@@ -76,13 +75,25 @@ def test_unchanged_features_are_the_ground_and_changed_ones_are_not(product):
     assert "p01" in page(made)
 
 
-def test_a_large_change_shows_every_class():
-    kinds = np.array(["added"] * (FEATURES * 2) + ["changed"] * 10 + ["removed"] * (FEATURES * 2) + ["reprocessed"] * 5)
-    order = np.random.default_rng(1).permutation(len(kinds))
-    shown = show._choose(pa.table({"class": kinds[order], "n": np.arange(len(kinds))}))
-    counts = dict(zip(*np.unique(shown.column("class").to_pylist(), return_counts=True), strict=True))
-    assert counts == {"added": 2495, "changed": 10, "removed": 2495}
-    assert shown.column("n").to_pylist() == sorted(shown.column("n").to_pylist())
+def test_a_large_change_is_drawn_from_every_place_and_counted_by_cell(product, monkeypatch):
+    """The first of many changes, in the order of keys, lie in one corner."""
+    monkeypatch.setattr(show, "FEATURES", 8)
+    moved = {f"p{n:02d}": {"owner": "b"} for n in range(2, 30)}
+    product.settings["guard"] = {"max_changed_fraction": 1}
+    product.night([*rows(**moved)[1:], {"pid": "q", "owner": "a", "rank": 1, "geometry": Point(9, 53)}])
+    change, _ = show.changes(product.dataset, None, None)
+    made = show.change_map(product.dataset, change)
+    assert (made.totals.added, made.totals.changed, made.totals.removed) == (1, 28, 1)
+    kinds = [each.kind for each in made.features]
+    assert len(kinds) == 8
+    assert kinds.count("added") == kinds.count("removed") == 1
+    drawn = sorted(int(each.key[1:]) for each in made.features if each.kind == "changed")
+    assert drawn[0] < 8
+    assert drawn[-1] > 23
+    counts = np.array(made.cells.counts)
+    assert counts[:, 1:].sum(axis=0).tolist() == [1, 28, 1, 0]
+    assert len(counts) < 30
+    assert (made.cells.x, made.cells.y) == (pytest.approx(5.0), 52.0)
 
 
 def test_a_change_of_nothing_is_an_empty_map(product):

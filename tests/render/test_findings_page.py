@@ -28,7 +28,7 @@ def test_places_carry_what_is_seen_and_the_outlines_of_their_features():
     assert data["places"][0][:6] == [0, "k1", 7, 1.5, 0.5, "a and b"]
     assert [line[0] for line in data["places"][0][6]] == [1, 0]
     assert data["places"][0][6][1][1:] == [0, 0, 3, 3]
-    assert (data["status"], data["rows"], data["crs"]) == ("fail", 3, "EPSG:28992")
+    assert (data["verdict"]["tone"], data["rows"], data["crs"]) == ("fail", 3, "EPSG:28992")
 
 
 def test_no_value_becomes_markup_and_nothing_is_loaded():

@@ -9,6 +9,7 @@ import shapely
 
 from merestone.render import map as pages
 from merestone.render.map import ChangeMap, MapFeature, page
+from merestone.render.sampling import Cells
 from merestone.results.result import Counts
 
 
@@ -86,15 +87,16 @@ def test_the_page_asks_nothing_of_the_network():
     assert not re.search(r"\b(?:fetch|XMLHttpRequest|WebSocket|EventSource|sendBeacon|importScripts)\b|https?://|@import|url\(", text)
 
 
-def test_what_is_left_out_is_said(monkeypatch):
-    monkeypatch.setattr(pages, "FEATURES", 10)
-    point = wkb("POINT (1 2)")
-    many = [*(MapFeature(f"c{n}", "changed", None, point) for n in range(30)), MapFeature("r", "removed", point, None)]
-    doc = data(page(change(many, Counts(changed=300, removed=1))))
-    assert len(doc["features"]) == 10
-    assert doc["features"][-1]["key"] == "r"
+def test_what_is_left_out_is_said_and_counted():
+    some = [MapFeature("r", "removed", wkb("POINT (1 2)"), None)]
+    cells = Cells(1.0, 2.0, 0.5, [[0, 0, 300, 1, 0]])
+    doc = data(page(change(some, Counts(changed=300, removed=1), cells=cells)))
     assert doc["totals"]["changed"] == 300
-    assert doc["notes"] == ["Shown are 10 of 301 touched features; the file of changes holds all of them."]
+    assert doc["cells"] == {"across": 64, "x": 1.0, "y": 2.0, "size": 0.5, "counts": [[0, 0, 300, 1, 0]]}
+    assert doc["notes"] == [
+        "Drawn are 1 of 301 touched features from every place. The numbers on the map count all of them. The file of changes holds each."
+    ]
+    assert data(page(change(some)))["cells"] is None
 
 
 def test_outlines_are_simplified_only_beyond_the_budget_and_then_it_is_said(monkeypatch):

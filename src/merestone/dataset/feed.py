@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from merestone.dataset.known import CHANGES_SCHEMA
 from merestone.dataset.manifest import HistoryLine, Manifest, ObjectRef
 from merestone.dataset.proved import HINT, opened, proving
-from merestone.dataset.version import Dataset, Version
+from merestone.dataset.version import Dataset, Version, boxes
 from merestone.errors import CorruptError, UsageError
 from merestone.identity import key as keying
 from merestone.storage.port import Store
@@ -247,6 +247,21 @@ def rows_of(version: Version, feed: Any, partition: str) -> Any:
             hint=HINT,
         )
     return table
+
+
+def places_of(version: Version, feed: Any, partition: str) -> npt.NDArray[np.float64]:
+    """(n, 2) the middle of the box of each feature of a feed, NaN where it has no position; arguments and errors as of `rows_of`."""
+    places = set(feed.column(partition).unique().to_pylist())
+    keys, names = feed.column("key").combine_chunks(), tuple(version.manifest.key["columns"])
+    out = np.full((len(keys), 2), np.nan)
+    for file in version.files:
+        if file.partition not in places:
+            continue
+        for columns, box in boxes(version, file):
+            here, _ = keying.key_bytes(columns, names)
+            at = np.asarray(pc.fill_null(pc.index_in(here, value_set=keys), -1))
+            out[at[at >= 0]] = (box[at >= 0, :2] + box[at >= 0, 2:]) / 2
+    return out
 
 
 def _steps(dataset: Dataset, start: int, target: int) -> tuple[list[HistoryLine], Manifest | None]:

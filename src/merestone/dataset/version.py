@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -252,6 +253,23 @@ class Version:
             for table in parquet.groups(wanted, groups):
                 met = table if bbox is None else table.filter(_rows_meet(table.column(cover), bbox))
                 yield from shaped(file, met, schema).to_batches()
+
+
+def boxes(version: Version, file: DataFile) -> Iterator[tuple[Any, npt.NDArray[np.float64]]]:
+    """The key columns of one data file, with the box of each feature as (n, 4) x, y minimum then maximum, NaN where it has no position.
+
+    Raises:
+        CorruptError: as `batches`.
+    """
+    names = list(version.manifest.key["columns"])
+    keys = pa.schema([version.columns.schema.field(each) for each in names])
+    with opened(version.store, file) as parquet:
+        cover = _covering(parquet, file)
+        for table in parquet.groups([*names, cover]):
+            column = table.column(cover).combine_chunks()
+            sides = [pc.if_else(column.is_valid(), column.field(side), None).cast(pa.float64()) for side in _SIDES]
+            boxes = np.column_stack([each.to_numpy(zero_copy_only=False) for each in sides])
+            yield pa.Table.from_batches(shaped(file, table.select(names), keys).to_batches(), keys), boxes
 
 
 def _facts(manifest: Manifest) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +22,7 @@ from merestone.dataset.version import Dataset, Version
 from merestone.identity import key as keys
 from merestone.reference.ground import metres_per_unit, unit_name
 from merestone.reference.systems import horizontal, of_code
+from merestone.render import sampling
 from merestone.render.map import FEATURES, ChangeMap, MapFeature
 from merestone.results.result import CLASSES, Changed, Counts, DiffResult, most_changed
 
@@ -105,7 +107,13 @@ def change_map(dataset: Dataset, change: Changes, attribution: str = "") -> Chan
     target = dataset.version(change.to_version)
     body = target.manifest.contract
     epsg = int(body["crs_epsg"])
-    shown = _choose(change.table)
+    touched = change.table.filter(pc.is_in(change.table.column("class"), value_set=pa.array(CLASSES)))
+    shown, cells = touched, None
+    if touched.num_rows > FEATURES:
+        kinds = np.asarray(pc.index_in(touched.column("class").combine_chunks(), value_set=pa.array(CLASSES))).astype(np.int64)
+        places = _places(dataset, change, target, touched)
+        shown = touched.take(pa.array(sampling.sample(kinds, places, FEATURES)))
+        cells = sampling.count_cells(kinds, places, len(CLASSES))
     features = list(_features(dataset, change, target, shown))
     return ChangeMap(
         name=target.manifest.name,
@@ -119,21 +127,19 @@ def change_map(dataset: Dataset, change: Changes, attribution: str = "") -> Chan
         precision=int(body["coordinate_precision"]),
         context=_context(target, change.table),
         attribution=attribution,
+        cells=cells,
     )
 
 
-def _choose(table: pa.Table) -> Any:
-    """The rows of a feed that a page shows, ordered by key; every class is fairly present."""
-    table = table.filter(pc.is_in(table.column("class"), value_set=pa.array(CLASSES)))
-    if table.num_rows <= FEATURES:
-        return table
-    kinds = np.asarray(table.column("class").combine_chunks().dictionary_encode().indices)
-    by_class = sorted((np.flatnonzero(kinds == code) for code in np.unique(kinds)), key=len)
-    room, kept = FEATURES, []
-    for waiting, rows in zip(range(len(by_class), 0, -1), by_class, strict=True):
-        kept.append(rows[: room // waiting])
-        room -= len(kept[-1])
-    return table.take(pa.array(np.sort(np.concatenate(kept))))
+def _places(dataset: Dataset, change: Changes, target: Version, touched: Any) -> npt.NDArray[np.float64]:
+    """(n, 2) the middle of each touched feature's box where it lies now, or lay before it was removed; NaN where it has none."""
+    had, has = (np.asarray(each(touched).combine_chunks()).astype(bool) for each in (feed.had, feed.has))
+    out = np.full((touched.num_rows, 2), np.nan)
+    out[has] = feed.places_of(target, touched.filter(pa.array(has)), "partition")
+    gone = had & ~has
+    if gone.any():
+        out[gone] = feed.places_of(dataset.version(change.from_version), touched.filter(pa.array(gone)), "old_partition")
+    return out
 
 
 def _features(dataset: Dataset, change: Changes, target: Version, shown: Any) -> Iterator[MapFeature]:

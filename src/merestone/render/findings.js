@@ -1,27 +1,15 @@
-"use strict";
-// Draws the findings that stand in #data: a list, and a map of their places. No library, no network.
+// Draws the findings that stand in the page: a list, and a map of their places.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const $ = id => document.getElementById(id);
-  const make = (tag, text, name) => {
-    const node = document.createElement(tag);
-    if (text !== undefined && text !== null) node.textContent = text;
-    if (name) node.className = name;
-    return node;
-  };
-  const style = getComputedStyle(document.documentElement);
-  const tone = name => style.getPropertyValue("--" + name).trim();
-  const number = new Intl.NumberFormat("en");
+  const { data, $, make, tone, number } = shared;
   const places = data.places.map(([finding, id, row, x, y, observed, shapes], index) =>
     ({ finding, id, row, x, y, observed, shapes: shapes || [], index, there: x !== null && y !== null }));
-  const rows = places.filter(each => each.there);
-  const middle = rows.length ? rows.reduce((sum, each) => sum + each.y, 0) / rows.length : 0;
-  const squeeze = data.geographic ? Math.cos(Math.max(-85, Math.min(85, middle)) * Math.PI / 180) : 1;
+  const spots = places.filter(each => each.there);
+  const squeeze = shared.squeeze(spots.length ? spots.reduce((sum, each) => sum + each.y, 0) / spots.length : 0);
 
-  // --- the view: world units with x squeezed, y up
-  const canvas = $("map"), pen = canvas.getContext("2d");
-  let view = { x: 0, y: 0, scale: 1 }, width = 1, height = 1, chosen = null, waiting = false, still = true;
-  const sx = x => (x * squeeze - view.x) * view.scale + width / 2, sy = y => height / 2 - (y - view.y) * view.scale;
+  // --- the map
+  let chosen = null;
+  const view = shared.plane({ draw, pick, everything: () => boxOf(places), smallest: data.geographic ? 5e-4 : 50, closest: data.geographic ? 1e12 : 1e7 });
+  const { pen } = view, sx = x => view.sx(x * squeeze), sy = view.sy;
   const grow = (box, x, y) => { box[0] = Math.min(box[0], x); box[1] = Math.min(box[1], y); box[2] = Math.max(box[2], x); box[3] = Math.max(box[3], y); };
   function boxOf(some) {
     const box = [Infinity, Infinity, -Infinity, -Infinity];
@@ -30,25 +18,6 @@
       for (const line of each.shapes) for (let i = 1; i < line.length; i += 2) grow(box, line[i] * squeeze, line[i + 1]);
     }
     return box[0] <= box[2] ? box : null;
-  }
-  function redraw() {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => { waiting = false; draw(); });
-  }
-  function zoomTo(box) {
-    if (!box) return;
-    const least = data.geographic ? 1e-5 : 1, wide = Math.max(box[2] - box[0], least), high = Math.max(box[3] - box[1], least);
-    view = { x: (box[0] + box[2]) / 2, y: (box[1] + box[3]) / 2, scale: Math.min((width - 60) / wide, (height - 60) / high) };
-    redraw();
-  }
-  function zoomBy(factor, px, py) {
-    still = false;
-    const x = view.x + (px - width / 2) / view.scale, y = view.y - (py - height / 2) / view.scale;
-    view.scale *= factor;
-    view.x = x - (px - width / 2) / view.scale;
-    view.y = y + (py - height / 2) / view.scale;
-    redraw();
   }
   function outline(each, strong) {
     pen.lineWidth = strong ? 2.5 : 1.2;
@@ -60,9 +29,6 @@
     }
   }
   function draw() {
-    const ratio = devicePixelRatio || 1;
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, width, height);
     for (const strong of [false, true]) for (const each of places) {
       if ((each === chosen) !== strong) continue;
       pen.strokeStyle = pen.fillStyle = tone(data.findings[each.finding].severity);
@@ -75,27 +41,29 @@
     }
   }
   function choose(each, zoom) {
-    const current = $("list").querySelector("[aria-current]");
-    if (current) current.removeAttribute("aria-current");
     chosen = each;
-    const item = $("list").querySelector(`[data-at="${each.index}"]`);
-    if (item) { item.setAttribute("aria-current", "true"); if (!zoom) item.scrollIntoView({ block: "nearest" }); }
+    shared.mark(each.index, !zoom);
     $("at").textContent = each.there ? `${each.x}, ${each.y}` : "no position";
-    still = false;
-    if (zoom && each.there) zoomTo(boxOf([each])); else redraw();
+    view.still = false;
+    if (zoom && (each.there || each.shapes.length)) view.zoomTo(boxOf([each])); else view.redraw();
   }
   function pick(px, py) {
     let best = 12, found = null;
-    for (const each of rows) {
+    for (const each of spots) {
       const far = Math.hypot(sx(each.x) - px, sy(each.y) - py);
       if (far < best) { best = far; found = each; }
     }
     if (found) choose(found, false);
   }
 
-  // --- the page
-  const said = { pass: "passes", fail: "breaks its contract", error: "could not be checked" }[data.status];
-  $("title").append(data.delivery + " ", make("b", said, data.status), make("span", ` \u00b7 ${number.format(data.rows)} rows \u00b7 ${data.contract}`));
+  // --- the list
+  // What a place is called: its feature, its row, or what is seen there.
+  const named = place => place.id !== null ? place.id : place.row !== null ? `row ${place.row}` : "";
+  const words = place => {
+    const name = named(place), seen = place.observed || (name ? "" : `${place.x}, ${place.y}`);
+    return !name || !seen || seen.startsWith(name) ? seen || name : `${name}: ${seen}`;
+  };
+  $("title").append(data.delivery + " ", make("b", data.verdict.words, data.verdict.tone), make("span", ` \u00b7 ${number.format(data.rows)} ${data.rows === 1 ? "row" : "rows"} \u00b7 ${data.contract}`));
   $("notes").textContent = data.notes.join(" ");
   if (!data.findings.length) $("list").append(make("p", "No findings."));
   data.findings.forEach((each, at) => {
@@ -104,14 +72,15 @@
     const seen = !each.field || each.observed.includes(each.field) ? each.observed : `${each.field}: ${each.observed}`;
     box.append(head, make("p", seen), make("p", `expected ${each.expected}`, "soft"));
     if (each.remedy) box.append(make("p", `next: ${each.remedy}`, "soft"));
-    const mine = places.filter(place => place.finding === at), list = make("ul");
-    for (const place of mine) {
-      const row = make("li"), item = make("button", undefined, "place"), name = place.id !== null ? place.id : `row ${place.row}`;
+    const list = make("ul");
+    for (const place of places) {
+      // A finding about the whole says of no feature what it has not said above.
+      if (place.finding !== at || !(named(place) || place.there)) continue;
+      const row = make("li"), item = make("button", words(place), "place");
       item.type = "button"; item.dataset.at = place.index; item.disabled = !place.there && !place.shapes.length;
-      item.textContent = place.observed && place.observed.startsWith(name) ? place.observed : place.observed ? `${name}: ${place.observed}` : name;
       row.append(item); list.append(row);
     }
-    if (mine.length) box.append(list);
+    if (list.children.length) box.append(list);
     $("list").append(box);
   });
   $("list").addEventListener("click", event => {
@@ -119,44 +88,5 @@
     if (item) choose(places[+item.dataset.at], true);
   });
   $("foot").textContent = `Coordinates in ${data.crs} \u00b7 made by merestone check; this page loads nothing from the network`;
-
-  // --- hands and keys
-  let held = null, travelled = 0;
-  canvas.addEventListener("pointerdown", event => { canvas.setPointerCapture(event.pointerId); held = event; travelled = 0; });
-  canvas.addEventListener("pointermove", event => {
-    if (!held) return;
-    const dx = event.clientX - held.clientX, dy = event.clientY - held.clientY;
-    held = event; still = false;
-    travelled += Math.abs(dx) + Math.abs(dy);
-    view.x -= dx / view.scale; view.y += dy / view.scale;
-    redraw();
-  });
-  canvas.addEventListener("pointerup", event => {
-    held = null;
-    if (travelled < 5) { const box = canvas.getBoundingClientRect(); pick(event.clientX - box.left, event.clientY - box.top); }
-  });
-  canvas.addEventListener("pointercancel", () => { held = null; });
-  canvas.addEventListener("wheel", event => {
-    event.preventDefault();
-    const box = canvas.getBoundingClientRect();
-    zoomBy(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0016)), event.clientX - box.left, event.clientY - box.top);
-  }, { passive: false });
-  const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-  canvas.addEventListener("keydown", event => {
-    if (step[event.key]) { still = false; view.x += step[event.key][0] * 60 / view.scale; view.y += step[event.key][1] * 60 / view.scale; redraw(); }
-    else if (event.key === "+" || event.key === "=") zoomBy(1.5, width / 2, height / 2);
-    else if (event.key === "-") zoomBy(1 / 1.5, width / 2, height / 2);
-    else if (event.key === "0") zoomTo(boxOf(places));
-    else return;
-    event.preventDefault();
-  });
-  $("in").addEventListener("click", () => zoomBy(1.7, width / 2, height / 2));
-  $("out").addEventListener("click", () => zoomBy(1 / 1.7, width / 2, height / 2));
-  $("fit").addEventListener("click", () => zoomTo(boxOf(places)));
-  new ResizeObserver(() => {
-    ({ clientWidth: width, clientHeight: height } = canvas);
-    canvas.width = width * (devicePixelRatio || 1); canvas.height = height * (devicePixelRatio || 1);
-    if (still) zoomTo(boxOf(places));
-    draw();
-  }).observe(canvas);
+  if (boxOf(places)) view.watch(); else document.body.classList.add("nowhere");
 })();

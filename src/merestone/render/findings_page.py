@@ -1,8 +1,8 @@
 """The findings page: the findings of a delivery as a list and a map, self-contained and without network.
 
-Not here: finding anything (`gate`), reading the delivery (`run.check`), the map of a change (`map`), the file's frame (`page`).
+Not here: finding anything (`gate`), reading the delivery (`line.check`), the map of a change (`map`), the file's frame (`page`).
 
-The look and the drawing are in findings.html and findings.js beside this module.
+The look and the drawing are in findings.html, findings.css and findings.js beside this module.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def page(result: CheckResult, places: Sequence[Place], *, crs: str, geographic: 
     data = {
         "delivery": result.delivery,
         "contract": result.contract,
-        "status": result.status,
+        "verdict": dict(zip(("words", "tone"), _verdict(result), strict=True)),
         "rows": result.rows,
         "crs": crs,
         "geographic": geographic,
@@ -72,6 +72,13 @@ def page(result: CheckResult, places: Sequence[Place], *, crs: str, geographic: 
         ],
     }
     return self_contained("findings", f"{result.delivery}: check", data)
+
+
+def _verdict(result: CheckResult) -> tuple[str, str]:
+    """What the check says of the delivery, and the tone in which the page says it."""
+    if result.status == "pass" and any(each.severity == "error" for each in result.findings):
+        return "has rows that break its contract, no more than the publication allows", "allowed"
+    return {"pass": "passes", "fail": "breaks its contract", "error": "could not be checked"}[result.status], result.status
 
 
 def _choose(places: Sequence[Place], findings: int) -> list[Place]:

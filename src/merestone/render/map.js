@@ -1,23 +1,13 @@
-"use strict";
-// Draws the change that stands in #data. No library, no network: a canvas, a list, and the arithmetic between them.
+// Draws the change that stands in the page: a list, and a map of the features that differ.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const $ = id => document.getElementById(id);
-  const make = (tag, text, name) => {
-    const node = document.createElement(tag);
-    if (text !== undefined) node.textContent = text;
-    if (name) node.className = name;
-    return node;
-  };
-  const style = getComputedStyle(document.documentElement);
+  const { data, $, make, number } = shared;
   const KINDS = ["added", "changed", "removed", "moved"];
   const MEANING = { added: "only in the newer version", changed: "in both, with another geometry or attributes",
     removed: "only in the older version", moved: "same content, another partition" };
-  const tone = Object.fromEntries(KINDS.map(kind => [kind, style.getPropertyValue("--" + kind).trim()]));
-  const number = new Intl.NumberFormat("en");
+  const tone = Object.fromEntries(KINDS.map(kind => [kind, shared.tone(kind)]));
 
-  // --- coordinates: grid steps to world units, y up; degrees east are shortened to the length they have at this latitude
-  const middle = data.geographic ? Math.cos(Math.max(-85, Math.min(85, midY())) * Math.PI / 180) : 1;
+  // --- coordinates: grid steps to world units, y up
+  const middle = shared.squeeze(midY());
   function midY() {
     let low = Infinity, high = -Infinity;
     for (const each of data.features) for (const part of [...(each.before || []), ...(each.after || [])]) {
@@ -52,31 +42,10 @@
   const everything = features.reduce((box, each) => join(box, each.box), null) || context.reduce((box, each) => join(box, each.box), null);
 
   // --- state
-  const canvas = $("map"), pen = canvas.getContext("2d");
   const shown = new Set(KINDS);
-  let side = "both", chosen = null, view = { x: 0, y: 0, scale: 1 }, width = 1, height = 1, waiting = false, words = "", still = true;
-  const sx = x => (x - view.x) * view.scale + width / 2;
-  const sy = y => height / 2 - (y - view.y) * view.scale;
-  function redraw() {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => { waiting = false; draw(); });
-  }
-  function zoomTo(box, least) {
-    if (!box) return;
-    const room = Math.max(box[2] - box[0], box[3] - box[1], least || 0) || data.unit * 1000;
-    const wide = Math.max(box[2] - box[0], room * 0.02), high = Math.max(box[3] - box[1], room * 0.02);
-    view = { x: (box[0] + box[2]) / 2, y: (box[1] + box[3]) / 2, scale: Math.min((width - 60) / wide, (height - 90) / high, 0.4 * Math.min(width, height) / (least || 1e-300)) };
-    redraw();
-  }
-  function zoomBy(factor, px, py) {
-    still = false;
-    const x = view.x + (px - width / 2) / view.scale, y = view.y - (py - height / 2) / view.scale;
-    view.scale = Math.min(view.scale * factor, 50 / data.unit);
-    view.x = x - (px - width / 2) / view.scale;
-    view.y = y + (py - height / 2) / view.scale;
-    redraw();
-  }
+  let side = "both", chosen = null, words = "";
+  const view = shared.plane({ draw, pick, everything: () => everything, smallest: data.unit * 1000, closest: 50 / data.unit });
+  const { pen, sx, sy } = view;
 
   // --- drawing
   const visible = each => shown.has(each.kind) && (!words || each.text.includes(words));
@@ -108,7 +77,7 @@
       }
     }
   }
-  function off(box) { return sx(box[2]) < -20 || sx(box[0]) > width + 20 || sy(box[1]) < -20 || sy(box[3]) > height + 20; }
+  function off(box) { return sx(box[2]) < -20 || sx(box[0]) > view.width + 20 || sy(box[1]) < -20 || sy(box[3]) > view.height + 20; }
   function paint(each, shape, old, strong) {
     if (!shape || off(shape.box)) return;
     const colour = tone[each.kind];
@@ -157,12 +126,16 @@
     pen.beginPath(); pen.moveTo(sx(from[0]), sy(from[1])); pen.lineTo(sx(to[0]), sy(to[1])); pen.stroke();
   }
   function draw() {
-    const ratio = devicePixelRatio || 1;
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, width, height);
     pen.lineJoin = pen.lineCap = "round";
     pen.strokeStyle = pen.fillStyle = "#c3ccd4"; pen.lineWidth = 1;
     for (const shape of context) if (!off(shape.box)) { trace(shape); pen.stroke(); dots(shape, 2, true); }
+    const counted = cells();
+    for (const { x, y, size, share } of counted) { // the more changes, the darker
+      pen.globalAlpha = 0.06 + 0.2 * share;
+      pen.fillStyle = "#1d2731";
+      pen.fillRect(sx(x * middle), sy(y + size), size * middle * view.scale - 1, size * view.scale - 1);
+    }
+    pen.globalAlpha = 1;
     for (const each of features) if (each !== chosen && each.box && visible(each)) sides(each, false);
     if (chosen && chosen.box) {
       for (const shape of [chosen.before, chosen.after]) if (shape) { // a halo keeps the chosen feature apart from its neighbours
@@ -171,7 +144,33 @@
       }
       sides(chosen, true);
     }
+    pen.font = "11px system-ui, sans-serif"; pen.textAlign = "center"; pen.textBaseline = "middle";
+    for (const { x, y, size, count } of counted) {
+      const text = number.format(count), wide = pen.measureText(text).width + 8;
+      const px = sx((x + size / 2) * middle), py = sy(y + size / 2);
+      pen.fillStyle = "rgba(255,255,255,.85)"; pen.fillRect(px - wide / 2, py - 8, wide, 16);
+      pen.fillStyle = "#1d2731"; pen.fillText(text, px, py);
+    }
     scale();
+  }
+
+  // Where only a part of the features is drawn: how many there are of the classes shown, in squares that have room for a number.
+  const LEAST = 46; // pixels
+  function cells() {
+    const grid = data.cells;
+    if (!grid) return [];
+    let times = 1;
+    while (grid.size * times * middle * view.scale < LEAST && times < grid.across) times *= 2;
+    const sums = new Map();
+    for (const [at, ...counts] of grid.counts) {
+      const column = Math.floor(at % grid.across / times), row = Math.floor(Math.floor(at / grid.across) / times);
+      const count = KINDS.reduce((sum, kind, n) => sum + (shown.has(kind) ? counts[n] : 0), 0);
+      if (count) sums.set(row * grid.across + column, (sums.get(row * grid.across + column) || 0) + count);
+    }
+    const most = Math.max(...sums.values()), size = grid.size * times;
+    return [...sums].map(([at, count]) => ({ count, size, share: count / most,
+      x: grid.x - data.origin[0] + at % grid.across * size, y: grid.y - data.origin[1] + Math.floor(at / grid.across) * size }))
+      .filter(({ x, y }) => !off([x * middle, y, (x + size) * middle, y + size]));
   }
   function scale() {
     const metres = data.metres, perPixel = (metres || 1) / view.scale, most = 140 * perPixel;
@@ -209,11 +208,8 @@
     cell.textContent = text.replace(/^\s+|\s+$/g, blank => "\u2423".repeat(blank.length)) || "(empty text)";
   }
   function choose(each, zoom) {
-    const current = $("list").querySelector("[aria-current]");
-    if (current) current.removeAttribute("aria-current");
     chosen = each;
-    const item = $("list").querySelector(`[data-at="${each.index}"]`);
-    if (item) { item.setAttribute("aria-current", "true"); if (!zoom) item.scrollIntoView({ block: "nearest" }); }
+    shared.mark(each.index, !zoom);
     const box = $("detail");
     box.replaceChildren(make("h2", each.key), make("p", [each.kind, ...each.labels].join(", ") + ": " + MEANING[each.kind] + (each.move ? `; largest move ${length(each.move)}` : "")));
     if (each.fields.length) {
@@ -230,8 +226,8 @@
       box.append(table);
     }
     if (!each.box) box.append(make("p", "This feature has no geometry to show."));
-    still = false;
-    if (zoom && each.box) zoomTo(each.box, (each.move || 0) * 1.5); else redraw();
+    view.still = false;
+    if (zoom && each.box) view.zoomTo(each.box, (each.move || 0) * 1.5); else view.redraw();
   }
   function length(move) {
     const metres = data.metres ? move * data.metres : null;
@@ -258,7 +254,7 @@
   for (const [name, text] of [["before", data.before + " (before)"], ["both", "both"], ["after", data.after + " (after)"]]) {
     const label = make("label", undefined), radio = make("input");
     radio.type = "radio"; radio.name = "side"; radio.checked = name === side;
-    radio.addEventListener("change", () => { side = name; redraw(); });
+    radio.addEventListener("change", () => { side = name; view.redraw(); });
     label.append(radio, text);
     $("sides").append(label);
   }
@@ -274,7 +270,7 @@
     words = $("find").value.trim().toLowerCase();
     const rows = features.filter(visible).map(each => each.row);
     $("list").replaceChildren(...(rows.length ? rows : [make("li", "Nothing fits.")]));
-    redraw();
+    view.redraw();
   }
   $("find").addEventListener("input", filter);
   $("list").addEventListener("click", event => {
@@ -284,61 +280,6 @@
   const sample = (text, dash, filled) => `<span><svg width="26" height="10" aria-hidden="true"><path d="M1 5h24" stroke="currentColor" stroke-width="2" stroke-dasharray="${dash}"/><circle cx="13" cy="5" r="3.5" stroke="currentColor" fill="${filled ? "currentColor" : "#fff"}"/></svg>${text}</span>`;
   $("key").innerHTML = sample("before", "6 4", false) + sample("after", "", true); // fixed words only, no data
   $("foot").textContent = [data.attribution, `Coordinates in ${data.crs}`, "made by merestone changes; this page loads nothing from the network"].filter(Boolean).join(" \u00b7 ");
-
-  // --- hands and keys
-  const held = new Map();
-  let travelled = 0, spread = 0;
-  canvas.addEventListener("pointerdown", event => {
-    canvas.setPointerCapture(event.pointerId);
-    held.set(event.pointerId, event); travelled = held.size > 1 ? 99 : 0; spread = 0;
-    canvas.classList.add("drag");
-  });
-  canvas.addEventListener("pointermove", event => {
-    const last = held.get(event.pointerId);
-    if (!last) return;
-    held.set(event.pointerId, event);
-    const dx = (event.clientX - last.clientX) / held.size, dy = (event.clientY - last.clientY) / held.size;
-    still = false;
-    travelled += Math.abs(dx) + Math.abs(dy);
-    view.x -= dx / view.scale; view.y += dy / view.scale;
-    if (held.size === 2) {
-      const [a, b] = [...held.values()], box = canvas.getBoundingClientRect(), now = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
-      if (spread) zoomBy(now / spread, (a.clientX + b.clientX) / 2 - box.left, (a.clientY + b.clientY) / 2 - box.top);
-      spread = now;
-    }
-    redraw();
-  });
-  const release = event => {
-    if (held.delete(event.pointerId) && travelled < 5 && event.type === "pointerup") {
-      const box = canvas.getBoundingClientRect();
-      pick(event.clientX - box.left, event.clientY - box.top);
-    }
-    canvas.classList.toggle("drag", held.size > 0);
-  };
-  canvas.addEventListener("pointerup", release);
-  canvas.addEventListener("pointercancel", release);
-  canvas.addEventListener("wheel", event => {
-    event.preventDefault();
-    const box = canvas.getBoundingClientRect();
-    zoomBy(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0016)), event.clientX - box.left, event.clientY - box.top);
-  }, { passive: false });
-  const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-  canvas.addEventListener("keydown", event => {
-    if (step[event.key]) { view.x += step[event.key][0] * 60 / view.scale; view.y += step[event.key][1] * 60 / view.scale; redraw(); }
-    else if (event.key === "+" || event.key === "=") zoomBy(1.5, width / 2, height / 2);
-    else if (event.key === "-") zoomBy(1 / 1.5, width / 2, height / 2);
-    else if (event.key === "0") zoomTo(everything);
-    else return;
-    event.preventDefault();
-  });
-  $("in").addEventListener("click", () => zoomBy(1.7, width / 2, height / 2));
-  $("out").addEventListener("click", () => zoomBy(1 / 1.7, width / 2, height / 2));
-  $("fit").addEventListener("click", () => zoomTo(everything));
-  new ResizeObserver(() => {
-    ({ clientWidth: width, clientHeight: height } = canvas);
-    canvas.width = width * (devicePixelRatio || 1); canvas.height = height * (devicePixelRatio || 1);
-    if (still) zoomTo(everything);
-    draw(); // at once: a resized canvas is blank
-  }).observe(canvas);
+  view.watch();
   filter();
 })();

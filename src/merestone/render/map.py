@@ -1,14 +1,14 @@
 """The page of a change: a change between two versions as one self-contained map that needs no network.
 
-Not here: reading versions and feeds (`dataset`), the file's frame (`page`), writing it (`cli`). The look and the drawing are in map.html
-and map.js beside this module.
+Not here: reading versions and feeds (`inspect.show`), which features are drawn (`sampling`), the file's frame (`page`), writing it (`api`).
+The look and the drawing are in map.html, map.css and map.js beside this module.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -16,11 +16,12 @@ import numpy.typing as npt
 import shapely
 
 from merestone.render.page import self_contained
+from merestone.render.sampling import ACROSS, Cells
 from merestone.results.result import CLASSES, Counts
 from merestone.words import plural
 
 FEATURES = 5_000
-"""How many changed features a page shows; what is left out is said on the page."""
+"""How many changed features a page draws; where there are more, it says how many of each class every cell holds."""
 VERTICES = 400_000
 """How many vertices a page holds before outlines are simplified, which is said on the page too."""
 _POINT, _LINE, _RING = 0, 1, 2
@@ -55,8 +56,9 @@ class ChangeMap:
         geographic: whether they are degrees; x is then shortened by the cosine of the latitude.
         metres: metres in one unit of a projected CRS, None where it is not known.
         precision: decimals of the coordinates.
-        features: the touched features.
-        totals: how many there are in all, which may be more than `features` holds.
+        features: the touched features to draw, at most `FEATURES`.
+        totals: how many there are in all.
+        cells: how many there are in each cell, where `features` are some of them.
         context: WKB of features that did not change, drawn pale beneath.
         attribution: whose data this is.
     """
@@ -72,16 +74,18 @@ class ChangeMap:
     precision: int = 7
     context: Sequence[bytes] = ()
     attribution: str = ""
+    cells: Cells | None = None
 
 
 def page(change: ChangeMap) -> str:
     """The page as HTML text."""
-    shown = _choose(change.features)
+    shown = change.features
     shapes = _Shapes(change, shown)
     total = change.totals.touched
     notes = []
     if total > len(shown):
-        notes.append(f"Shown are {len(shown):,} of {total:,} touched features; the file of changes holds all of them.")
+        counted = " from every place. The numbers on the map count all of them." if change.cells is not None else "."
+        notes.append(f"Drawn are {len(shown):,} of {total:,} touched features{counted} The file of changes holds each.")
     if shapes.simplified:
         notes.append(f"For the screen {plural(shapes.simplified, 'outline')} had to be simplified; the published geometry is not.")
     if shapes.left_out:
@@ -114,28 +118,16 @@ def page(change: ChangeMap) -> str:
             }
             for each, before, after, same in shapes.pairs()
         ],
+        "cells": None if change.cells is None else {"across": ACROSS, **asdict(change.cells)},
         "context": [shapes.encoded(each) for each in shapes.context],
     }
     return self_contained("map", f"{change.name}: {change.before} to {change.after}", data)
 
 
-def _choose(features: Sequence[MapFeature]) -> list[MapFeature]:
-    """All features, or `FEATURES` of them with every class fairly present: a class below its fair share is kept whole."""
-    if len(features) <= FEATURES:
-        return list(features)
-    by_class = {name: [at for at, each in enumerate(features) if each.kind == name] for name in CLASSES}
-    room, kept = FEATURES, []
-    for waiting, name in zip(range(len(CLASSES), 0, -1), sorted(CLASSES, key=lambda name: len(by_class[name])), strict=True):
-        part = by_class[name][: room // waiting]
-        kept += part
-        room -= len(part)
-    return [features[at] for at in sorted(kept)]
-
-
 class _Shapes:
     """Geometries as lists of small integers: steps of the grid from vertex to vertex, the first from the origin of the page."""
 
-    def __init__(self, change: ChangeMap, shown: list[MapFeature]) -> None:
+    def __init__(self, change: ChangeMap, shown: Sequence[MapFeature]) -> None:
         self._shown = shown
         both = shapely.from_wkb(np.array([wkb for each in shown for wkb in (each.before, each.after)], dtype=object), on_invalid="ignore")
         self._shapes = both

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from merestone.render.page import framed
 from merestone.render.xml_text import Element, document
 from merestone.words import count, plural
 
@@ -124,23 +125,23 @@ def page(name: str, scores: Sequence[Score], limits: Thresholds) -> str:
         f"<td>{count(each.passed)}</td><td>{count(each.warned)}</td><td>{count(each.rejected)}</td><td>{_safe('; '.join(each.breaches(limits)))}</td></tr>"
         for each in reversed(scores)
     )
-    return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{_safe(name)}: lineage scorecard</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222; background: #fff }}
-table {{ border-collapse: collapse; width: 100% }} th, td {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ddd }}
-td:nth-child(n+4):nth-child(-n+7) {{ text-align: right; font-variant-numeric: tabular-nums }} .bad {{ background: #fbeae8 }}
-svg {{ width: 100%; height: auto }} h2 {{ font-size: 1.05rem; margin-top: 2rem }} .key span {{ margin-right: 1.2rem }}
-@media (prefers-color-scheme: dark) {{ body {{ color: #ddd; background: #181818 }} th, td {{ border-color: #444 }} .bad {{ background: #4a211e }} }}
-</style></head><body>
-<h1>{_safe(name)}: lineage scorecard</h1><p>{_safe(verdict)}.</p>
+    body = f"""<h1>{_safe(name)}: lineage scorecard</h1><p>{_safe(verdict)}.</p>
 <h2>Features met by each run</h2>{_bars(scores)}
 <p class="key">{"".join(f'<span style="color:{colour}">&#9632; {word}</span>' for word, colour in _COLOURS.items())}</p>
 <h2>Share rejected</h2>{_line(scores, "rejected", limits.max_rejected)}
 <h2>Share warned of</h2>{_line(scores, "warned", limits.max_warned)}
-<h2>Runs</h2><table><thead><tr><th>sealed (UTC)</th><th>version</th><th>run</th><th>features</th><th>passed</th><th>warned</th><th>rejected</th>
-<th>breaks</th></tr></thead><tbody>{rows}</tbody></table>
-</body></html>
+<h2>Runs</h2><div class="wide"><table><thead><tr><th>sealed (UTC)</th><th>version</th><th>run</th><th>features</th><th>passed</th><th>warned</th>
+<th>rejected</th><th>breaks</th></tr></thead><tbody>{rows}</tbody></table></div>
+"""
+    return framed(f"{name}: lineage scorecard", _STYLE, body)
+
+
+_STYLE = """body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222; background: #fff }
+h1 { overflow-wrap: anywhere } .wide { overflow-x: auto }
+table { border-collapse: collapse; width: 100% } th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ddd }
+td:nth-child(n+4):nth-child(-n+7) { text-align: right; font-variant-numeric: tabular-nums } .bad { background: #fbeae8 }
+svg { width: 100%; height: auto } h2 { font-size: 1.05rem; margin-top: 2rem } .key span { margin-right: 1.2rem }
+@media (prefers-color-scheme: dark) { body { color: #ddd; background: #181818 } th, td { border-color: #444 } .bad { background: #4a211e } }
 """
 
 

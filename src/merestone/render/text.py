@@ -69,6 +69,8 @@ def check(result: CheckResult) -> str:
     errors = sum(finding.severity == "error" for finding in result.findings)
     warnings = len(result.findings) - errors
     said = {"pass": "passes", "fail": "BREAKS", "error": "could not be checked against"}[result.status]
+    if result.status == "pass" and errors:
+        said = "has rows that break, within what the publication allows,"
     extent = f": {plural(errors, 'error')}" if errors else ""
     extent += (", " if extent else ": ") + plural(warnings, "warning") if warnings else ""
     held = "no row was checked" if errors and not result.rows else plural(result.rows, "row")  # columns or CRS can end it before the first
