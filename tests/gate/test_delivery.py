@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,7 +16,6 @@ from merestone.gate.delivery import (
     duplicate_keys,
     edges,
     equal_groups,
-    freshness,
     null_keys,
     twin_keys,
     unfit_keys,
@@ -153,23 +150,3 @@ def test_ordinates_beyond_what_is_promised_are_a_warning(promised, found):
     assert [(each.count, each.observed) for each in findings] == [each[:2] for each in found]
     assert {(each.surface, each.field, each.rule, each.severity) for each in findings} <= {("geometry", "geometry", "z_dropped", "warning")}
     assert all(f"dimensions: {delivered}" in each.remedy for each, (*_, delivered) in zip(findings, found, strict=True))
-
-
-NOW = datetime(2026, 8, 1, 6, 0, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(("age", "late"), [(timedelta(minutes=1440), False), (timedelta(minutes=1441), True)])
-def test_freshness_is_judged_from_the_newest_value(age, late):
-    promise = contract(freshness_from="edited", freshness_sla_minutes=1440)
-    finding = freshness(promise, NOW, newest=NOW - age)
-    assert (finding is not None) is late
-
-
-def test_freshness_from_the_delivery_time_is_labelled():
-    finding = freshness(contract(freshness_sla_minutes=10), NOW, newest=None, delivered_at=NOW - timedelta(hours=1))
-    assert finding.severity == "warning"
-    assert "not measured on the data" in finding.observed
-
-
-def test_a_field_that_should_hold_the_time_but_does_not_is_a_finding():
-    assert freshness(contract(freshness_from="edited"), NOW, newest=None).observed == "no row holds a time"

@@ -191,6 +191,11 @@ def null_geometry_fraction(column: str, nowhere: int, rows: int, limit: float | 
     return _stop(catalogue.NO_GEOMETRY, column, limit, nowhere / rows, why, nowhere)
 
 
+def older(column: str, newest: str, published: str, version: str) -> Finding:
+    """A delivery whose newest time lies before that of what is published: an older export, or the newest features are gone."""
+    return catalogue.OLDER.finding(column, name=column, moment=newest, published=published, version=version)
+
+
 def axis_order(column: str, evidence: Sequence[str], warning: Finding | None) -> Finding:
     """A first version whose positions fit both ways round: it would become the reference by which all later ones are judged."""
     count = warning.count if warning is not None else 1

@@ -211,7 +211,7 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
     here.mkdir()
     engine = Threads(environment.cores())
     run = Run(publication, PublishSettings(), store, head, str(here), engine, environment.nonce(), environment.now(), time.perf_counter())
-    prepared = prepare(publication, head, source, scheme=run.scheme)
+    prepared = prepare(publication, head, source, scheme=run.scheme, now=run.started)
     run.prepared = prepared = replace(prepared, rules=WholeRules())
     if prepared.unreadable or _hopeless(prepared.findings):
         return _Passed(tuple(each for each in prepared.findings if each.severity == "error" and each.rule != "extra"), None, left_out)

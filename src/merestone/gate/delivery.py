@@ -1,7 +1,7 @@
-"""Faults of a whole delivery: keys, keys that are nearly equal, how many features, freshness, edges.
+"""Faults of a whole delivery: keys, keys that are nearly equal, how many features, edges.
 
 Not here: reading or casting rows (`source`, `normalise`), the CRS and its axis order (`reference.identity`), faults of single rows (`feature`),
-how fine coordinates are (`fineness`).
+how fine coordinates are (`fineness`), how old the content is (`freshness`).
 Every finding here refuses the delivery (docs/spec/gate.md#findings), but for those of severity warning.
 """
 
@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.contract.contract import Contract, Field
+from merestone.contract.contract import Contract
 from merestone.gate.findings import NAMED
 from merestone.geometry.form import Scan
 from merestone.results.finding import SAMPLES, Finding, Sample
@@ -335,45 +333,3 @@ def edges(contract: Contract, delivered: str, *, previous: str | None = None) ->
         return None
     change = f"; edges {previous} to {delivered}" if previous is not None and previous != delivered else ""
     return catalogue.EDGES.finding(contract.geometry_name, promised=promised, delivered=delivered, change=change)
-
-
-def freshness(contract: Contract, now: datetime, *, newest: date | datetime | None, delivered_at: datetime | None = None) -> Finding | None:
-    """The age of the data against `freshness_sla_minutes`.
-
-    Args:
-        contract: the promise; `freshness_from` names the field that holds the time, or is `delivered_at`, or None.
-        now: time zone aware.
-        newest: the newest value of `freshness_from` in the delivery. A date counts to its end; a local time is that of the field's
-            `time_zone`, or UTC.
-        delivered_at: when the delivery arrived, used where the data hold no time; aware.
-    """
-    source = contract.freshness_from
-    measured = source is not None and source != "delivered_at"
-    moment = _instant(newest, contract.field(source or "")) if measured else delivered_at
-    field_name = source if measured and source is not None else "delivered_at"
-    promised = contract.freshness_sla_minutes
-    if moment is None:
-        if not measured:
-            return None
-        return catalogue.FRESHNESS.finding(field_name, case="unknown", name=field_name, promised=promised)
-    minutes = (now - moment).total_seconds() / 60
-    if minutes <= contract.freshness_sla_minutes:
-        return None
-    label = "" if measured else " (delivery time, not measured on the data)"
-    return catalogue.FRESHNESS.finding(
-        field_name,
-        severity="error" if measured else "warning",
-        promised=promised,
-        minutes=minutes,
-        moment=moment.isoformat(),
-        label=label,
-    )
-
-
-def _instant(value: date | datetime | None, field: Field | None) -> datetime | None:
-    if value is None:
-        return None
-    zone = ZoneInfo(field.time_zone) if field is not None and field.time_zone is not None else UTC
-    if isinstance(value, datetime):
-        return value if value.tzinfo is not None else value.replace(tzinfo=zone)
-    return datetime.combine(value, time.max, tzinfo=zone)

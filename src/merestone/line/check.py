@@ -89,7 +89,9 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
         return _raster(publication, agreed, settings, clock)
     store = open_store(publication.destination) if publication.destination else None
     last = current(store) if store is not None else None
-    prepared = prepare(publication, None, evidence=last, versions=lines(store, last) if store is not None and last is not None else ())
+    now = settings.now or environment.now()
+    versions = lines(store, last) if store is not None and last is not None else ()
+    prepared = prepare(publication, None, evidence=last, versions=versions, now=now)
     findings = [*prepared.findings]
     if prepared.unreadable and not prepared.columnless:
         return _ended(publication, prepared, findings, settings, clock)
@@ -104,7 +106,7 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
             findings = without_missing(findings)
         elif prepared.unreadable:
             return _ended(publication, prepared, findings, settings, clock)
-        findings += [*received.findings, *delivery_promises(prepared, received, settings.now or environment.now(), None)]
+        findings += [*received.findings, *delivery_promises(prepared, received, now, last)]
         topology = judge_delivery(prepared, received.candidates, processed, engine)
         findings += [*without_consequences(received, [*received.tally.findings(), *processed.tally.findings()]), *topology.findings]
         found = (received, processed, topology, evidence or RowEvidence(hold=False))

@@ -95,9 +95,8 @@ def publish_onto(
 
 def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the order of the line, with every way out, stands in one place
     with run.stage("prepare"):
-        terms = run.prepared = prepare(
-            run.publication, run.head, scheme=run.scheme, versions=lines(run.store, run.head) if run.head else ()
-        )
+        versions = lines(run.store, run.head) if run.head else ()
+        terms = run.prepared = prepare(run.publication, run.head, scheme=run.scheme, versions=versions, now=run.started)
     findings = list(terms.findings)
     if terms.unreadable and not terms.columnless:
         return refuse(run, findings, "contract")

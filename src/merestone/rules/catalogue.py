@@ -1086,7 +1086,7 @@ FRESHNESS = Rule(
     surface="service",
     code="freshness",
     title="The content is at most as old as promised.",
-    check="gate.delivery.freshness",
+    check="gate.freshness.freshness",
     scope="delivery",
     refuses="delivery",
     clauses=("freshness_sla_minutes", "freshness_from"),
@@ -1102,6 +1102,35 @@ FRESHNESS = Rule(
             "at most {promised:,} minutes old",
             "no row holds a time",
             "Fill {name} at the source, or name another field in `freshness_from`.",
+        ),
+        "early": Words(
+            "at most {promised:,} minutes old",
+            "no row holds a time that has come",
+            "Correct {name} at the source, or name another field in `freshness_from`.",
+        ),
+        "older": Words(
+            "{name} no older than in {version}: {published}",
+            "older than what is published: {moment}",
+            "Deliver the newest export. If the newest features are gone from the source, publish stops once, and a token confirms it.",
+        ),
+    },
+)
+FUTURE = Rule(
+    surface="service",
+    code="future",
+    title="Times that freshness is read from have come. Others count for nothing, and above 5 % of the rows refuse the delivery.",
+    check="gate.freshness.early_faults",
+    scope="delivery",
+    refuses="delivery",
+    clauses=("freshness_from",),
+    reads=("schema_fields.time_zone",),
+    columns=("field",),
+    words=Words("times up to {latest}", "", "Correct the time at the source. It counts for nothing in the age of the data."),
+    cases={
+        "many": Words(
+            "times up to {latest}",
+            "",
+            "Correct the times at the source, or name another field in `freshness_from`: a planned time does not say how old the data are.",
         )
     },
 )
@@ -1247,6 +1276,19 @@ ORDER_UNSEEN = Rule(
         "a first version whose axis order is measured, or stated by an `extent` in the contract",
         "undecidable whether x and y are swapped: {evidence}",
         "State the `extent` in the contract. If the order is right as delivered, confirm it with the token.",
+    ),
+)
+OLDER = Rule(
+    surface="guard",
+    code="older",
+    title="A delivery is not older than what is published, by `freshness_from`.",
+    check="change.guards.older",
+    scope="delivery",
+    refuses="delivery",
+    words=Words(
+        "{name} no older than in {version}: {published}",
+        "older than what is published: {moment}",
+        "See whether this is an older export. If the newest features are gone from the source, confirm it with the token.",
     ),
 )
 EXTENT_SHIFT = Rule(

@@ -1,6 +1,6 @@
 """What a contract promises of a delivery as a whole and is judged once all rows are seen: how fresh, how many, and how edges are meant.
 
-Not here: the rules and their words (`gate.delivery`), what is measured while rows are read (`receive_batch`).
+Not here: the rules and their words (`gate.delivery`, `gate.freshness`), what is measured while rows are read (`receive_batch`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from datetime import datetime
 
 from merestone.dataset.current import Current
 from merestone.gate import delivery as gate_delivery
+from merestone.gate.freshness import freshness
 from merestone.line.preparing.prepared import Prepared
 from merestone.line.receiving.receive import Received
 from merestone.results.finding import Finding
@@ -21,12 +22,22 @@ def delivery_promises(prepared: Prepared, received: Received, now: datetime, las
         prepared: the values of the run.
         received: what pass 1 found.
         now: the time that its age is judged at, aware.
-        last: the version that it is to follow; its edges may have been meant otherwise.
+        last: the version that is published; its edges may have been meant otherwise, and its data may be newer.
     """
     contract, edges = prepared.contract, prepared.delivered_edges
     found = [gate_delivery.feature_count(contract, received.rows)]
     if received.rows:
-        found.append(gate_delivery.freshness(contract, now, newest=received.newest))
+        found.append(
+            freshness(
+                contract,
+                now,
+                newest=received.newest,
+                early=received.early,
+                last=prepared.rules.last_newest,
+                same_promise=last is not None and last.manifest.contract_sha256 == contract.digest,
+                version=prepared.rules.last_name,
+            )
+        )
     if edges is not None:
         found.append(gate_delivery.edges(contract, edges, previous=last.manifest.domain["edges"] if last is not None else None))
     return [each for each in found if each is not None]

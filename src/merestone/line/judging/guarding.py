@@ -11,6 +11,7 @@ from merestone.change import guards
 from merestone.dataset.known import Known
 from merestone.dataset.log import recent_records
 from merestone.dataset.record import read_records
+from merestone.gate.freshness import older
 from merestone.line import environment
 from merestone.line.finish import TOKEN_DAYS
 from merestone.line.judging.mass_change import partitions_gone, renumbered
@@ -35,6 +36,9 @@ def measured(run: Run, known: Known, *, rejected: int = 0, again: int = 0, exten
         undecided = {name: each for name, each in received.verdicts.items() if each.decision == "undecidable" and each.finding is not None}
         found += [guards.axis_order(name, each.evidence, each.finding) for name, each in undecided.items()]
         return [each for each in found if each is not None]
+    gone_back = older(terms.contract, received.newest, terms.rules.last_newest)
+    if gone_back is not None:
+        found.append(guards.older(terms.contract.freshness_from or "", *gone_back, terms.rules.last_name))
     found.append(guards.withdrawn(received.set_digest, run.head.manifest.withdrawn, keyed))
     gone, survival = lost + rejected, rule.min_key_survival
     if survival is not None and lost < rule.min_touched:

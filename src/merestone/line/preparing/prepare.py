@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -63,6 +64,7 @@ def prepare(
     scheme: Scheme | None = None,
     evidence: Current | None = None,
     versions: Iterable[HistoryLine] = (),
+    now: datetime,
 ) -> Prepared:
     """Settle everything that needs no row.
 
@@ -73,6 +75,7 @@ def prepare(
         scheme: how `head` places its rows.
         evidence: a version that says what is expected, where nothing follows it.
         versions: all versions of the dataset, newest first; read only where the contract is another than the published one.
+        now: the time that the age of the delivery is judged at, aware.
 
     Raises:
         UsageError: the contract is missing or broken, or does not follow from the published one.
@@ -120,7 +123,7 @@ def prepare(
     rules = WholeRules()
     if not unreadable:
         present = {each.target for each in reading.cast.columns if each.place is not None}
-        rules = whole_rules(contract, projection, present, publication.key.columns, published, last_extent(published, projection))
+        rules = whole_rules(contract, projection, present, publication.key.columns, published, last_extent(published, projection), now)
         findings += _another_crs(publication, projection, published)
     return Prepared(
         publication=publication,

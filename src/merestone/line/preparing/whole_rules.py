@@ -1,12 +1,14 @@
 """What the rules over a whole delivery need to know before the first row is read.
 
-Not here: the rules (`gate.whereabouts`, `gate.quantities`, `gate.fineness`, `gate.delivery`), what is measured of each batch (`receive_batch`).
+Not here: the rules (`gate.whereabouts`, `gate.quantities`, `gate.fineness`, `gate.freshness`,
+`gate.delivery`), what is measured of each batch (`receive_batch`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from pyproj import CRS
@@ -16,6 +18,7 @@ from merestone.contract.contract import Contract
 from merestone.dataset.manifest import Manifest
 from merestone.gate.feature import DEGREES
 from merestone.gate.fineness import promised_decimals
+from merestone.gate.freshness import Clock, clock
 from merestone.gate.quantities import Quantity, quantities
 from merestone.gate.whereabouts import Ground, Reference
 from merestone.line.preparing.projection import Projection
@@ -36,7 +39,7 @@ class WholeRules:
         last_distributions: how large the numbers were in the last version, which is called last_name.
         last_coordinates: how fine its geometries were, by column; last_crs: the CRS that they were delivered in.
         unique: the fields in which no value stands twice.
-        newest_of: the field that the age of the data is read from.
+        clock: what the age of the data is read from; last_newest: what the last version kept of that.
     """
 
     grounds: Mapping[str, Ground] = field(default_factory=dict)
@@ -48,7 +51,8 @@ class WholeRules:
     last_coordinates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     last_crs: str | None = None
     unique: tuple[str, ...] = ()
-    newest_of: str | None = None
+    clock: Clock | None = None
+    last_newest: Mapping[str, Any] | None = None
 
 
 def whole_rules(
@@ -58,6 +62,7 @@ def whole_rules(
     key_columns: tuple[str, ...],
     last: Manifest | None,
     last_extent: Box | None,
+    now: datetime,
 ) -> WholeRules:
     """The rules over a whole delivery.
 
@@ -68,7 +73,9 @@ def whole_rules(
         key_columns: a key of one column is unique by itself.
         last: a version that says where positions are expected and how large numbers are.
         last_extent: its extent in the CRS of the delivery, in x, y order as delivered; None where that is not known.
+        now: the time that its age is judged at, aware.
     """
+    age = clock(contract, now)
     geometry, grounds = contract.geometry_name, {}
     operation = projection.operation
     if operation is not None:
@@ -94,7 +101,8 @@ def whole_rules(
         last_coordinates=last.delivery.get("coordinates", {}) if last is not None else {},
         last_crs=last.delivery.get("source", {}).get("crs") if last is not None else None,
         unique=tuple(each.name for each in contract.schema_fields if each.unique and each.name in present and key_columns != (each.name,)),
-        newest_of=None if contract.freshness_from == "delivered_at" else contract.freshness_from,
+        clock=age if age is not None and age.column in present else None,
+        last_newest=last.delivery.get("newest") if last is not None else None,
     )
 
 

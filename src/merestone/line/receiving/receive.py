@@ -21,6 +21,7 @@ from merestone.gate import delivery as gate_delivery
 from merestone.gate import fineness, quantities, whereabouts
 from merestone.gate.feature import presence
 from merestone.gate.findings import FindingTally, rejected
+from merestone.gate.freshness import early_findings
 from merestone.geometry import kernel
 from merestone.geometry.form import NULL_KIND
 from merestone.geometry.kernel import warn_of_missing_kernel
@@ -48,10 +49,10 @@ class Received:
 
     removed: slots in `Known` of features that were not delivered; removed_hash, removed_source: their key hashes and source digests.
     nowhere: rows with a null or empty geometry. extent: of all rows, in the delivered CRS; outside: how many of them reach out of the last
-    version's. newest: the newest value of the field that freshness is measured by. verdicts: per geometry column, what its positions say of
-    axes and units. distributions: how large the numbers of each field are.
-    coordinates: how fine each geometry column is. unkeyed: rows without a key that can be read. repeated: the hashes
-    of keys that several rows carry, uint64 (k, 2); repeated_rows: how many rows that are.
+    version's. newest: the newest time that has come of the field that freshness is measured by; early: how many rows hold a later one.
+    verdicts: per geometry column, what its positions say of axes and units. distributions: how large the numbers of each field are.
+    coordinates: how fine each geometry column is. unkeyed: rows without a key that can be read. repeated: the hashes of keys that several
+    rows carry, uint64 (k, 2); repeated_rows: how many rows that are.
     """
 
     rows: int
@@ -64,6 +65,7 @@ class Received:
     findings: tuple[Finding, ...]
     set_digest: str
     newest: Any = None
+    early: int = 0
     nowhere: int = 0
     extent: Box | None = None
     outside: int = 0
@@ -165,6 +167,7 @@ class Reception:
         self._columns = CandidateColumns(room, digest_width=0 if source_layout is None else 2)
         self._keys = RowKeys(folder, prepared.rules.unique)
         self._total, self._tally, self._measures = Sum(), FindingTally(), Measures()
+        self._early = FindingTally()
         self._null_rows: list[npt.NDArray[np.int64]] = []
         self._unfit_rows: list[npt.NDArray[np.int64]] = []
         self._blank_rows: list[npt.NDArray[np.int64]] = []
@@ -211,6 +214,7 @@ class Reception:
             if self._evidence is not None:
                 name = prepared.reading.delivered_geometry
                 self._evidence.add_rejects(one.faults, number, one.ids, one.raw, one.raw.column(name) if name is not None else None)
+        self._early.add(one.early, rows=number, ids=one.ids, bounds=one.scan.bounds if prepared.projection.same_crs else None)
         self._nowhere += int(((one.scan.kind == NULL_KIND) | one.scan.empty).sum())
         somewhere = one.scan.placed
         self._dimensions.add(one.scan)
@@ -283,6 +287,7 @@ class Reception:
             *(each.finding for each in verdicts.values()),
             *shifted,
             *self._keys.repeated_values(measures.unique),
+            *(early := early_findings(self._early, self._rows)),
         ]
         strays = Strays({name: each.bulk for name, each in verdicts.items() if each.strays}, frozenset(watched))
         if strays:
@@ -300,6 +305,7 @@ class Reception:
             findings=tuple(each for each in findings if each is not None),
             set_digest=str(self._total),
             newest=measures.newest,
+            early=sum(each.count for each in early),
             nowhere=self._nowhere,
             extent=_box(self._extent),
             outside=self._outside,

@@ -18,6 +18,7 @@ from merestone.dataset.known import Halves, halves
 from merestone.gate import quantities, whereabouts
 from merestone.gate.findings import rejected
 from merestone.gate.fineness import Fineness, fineness
+from merestone.gate.freshness import early_faults
 from merestone.geometry import kernel
 from merestone.identity import key as keys
 from merestone.identity.digest import Layout, digest_batch
@@ -53,7 +54,7 @@ class Measures:
 
     places: per geometry column, where its rows lie. coordinates: per geometry column, how fine they are. sizes: how large the numbers are.
     unique: per field that promises it, the hashes of the values, a null counting as none.
-    newest: the newest value of the field that the age of the data is read from. untypable: fields with values in a type that can never be
+    newest: the newest time that has come of the field that the age of the data is read from. untypable: fields with values in a type that can never be
     cast.
     """
 
@@ -82,7 +83,7 @@ class Measures:
 class ReceivedBatch:
     """One batch of n rows after the part of pass 1 that needs no memory of other batches.
 
-    faults: on rows, of the cast. keys: canonical key bytes. null_keys: rows without a usable key, blank_keys
+    faults: on rows, of the cast. early: rows whose time has not come yet. keys: canonical key bytes. null_keys: rows without a usable key, blank_keys
     those of them whose text is empty, blank or has a NUL. ids: feature ids, only where there are faults to name. source: source digests,
     (n, 0) where nothing is compared. values: of the partition column, None where none places the rows. scan: of the delivered geometry.
     """
@@ -91,6 +92,7 @@ class ReceivedBatch:
     raw: Any
     rows: Any
     faults: list[RowFaults]
+    early: list[RowFaults]
     faulty: npt.NDArray[np.bool_]
     keys: Any
     ids: Any
@@ -112,14 +114,17 @@ def receive_batch(unit: ReceiveUnit) -> ReceivedBatch:
     canonical, null = keys.key_bytes(rows, reading.key_columns)
     blank = keys.unusable(rows, reading.key_columns)
     scan = kernel.scan(rows.column(reading.geometry))
+    clock = unit.rules.clock
+    early = early_faults(clock, rows.column(clock.column)) if clock is not None else []
     return ReceivedBatch(
         first_row=unit.first_row,
         raw=unit.raw,
         rows=rows,
         faults=faults,
+        early=early,
         faulty=rejected(faults, n),
         keys=canonical,
-        ids=keys.feature_ids(rows, reading.key_columns) if faults else None,
+        ids=keys.feature_ids(rows, reading.key_columns) if faults or early else None,
         null_keys=null | blank,
         blank_keys=blank,
         hashes=halves(hashing.blake2b16(canonical)),
@@ -151,13 +156,12 @@ def _none(n: int) -> Halves:
 def _measures(unit: ReceiveUnit, rows: Any, scan: kernel.Scan) -> Measures:
     """What one batch adds to the counts over the delivery."""
     rules, geometry = unit.rules, unit.reading.geometry
-    newest = pc.max(rows.column(rules.newest_of)).as_py() if rules.newest_of in rows.schema.names else None
     scans = {name: _scan_of(name, rows, geometry, scan) for name in {*rules.grounds, *rules.geometries}}
     return Measures(
         places={name: whereabouts.census(ground, scans[name].bounds) for name, ground in rules.grounds.items()},
         sizes=quantities.sizes(rows, rules.quantities, geometry, rules.measuring),
         coordinates={name: fineness(rows.column(name), scans[name], promised) for name, promised in rules.geometries.items()},
         unique={name: [text_hashes(pc.drop_null(rows.column(name)))] for name in rules.unique},
-        newest=newest,
+        newest=rules.clock.newest(rows.column(rules.clock.column)) if rules.clock is not None else None,
         untypable=unit.reading.untypable(unit.raw),
     )

@@ -22,6 +22,7 @@ from merestone.dataset.manifest import DataFile, FileSet, IndexRef, Manifest, Ob
 from merestone.dataset.pages import Entry
 from merestone.dataset.partition import tree_to_table
 from merestone.errors import InternalError
+from merestone.gate.freshness import record
 from merestone.line import environment
 from merestone.line.comparing.key_order import in_order, key_batches
 from merestone.line.finish import fates, keep_rejects, seal
@@ -204,6 +205,7 @@ def _manifest(
             "extent": run.delivery.extent,
             **({"distributions": run.delivery.distributions} if run.delivery.distributions else {}),
             **({"coordinates": run.delivery.coordinates} if run.delivery.coordinates else {}),
+            **({"newest": newest} if (newest := record(terms.contract, run.delivery.newest)) else {}),
             "source": terms.source_record(),
             "confirmations": run.confirmations,
         },
