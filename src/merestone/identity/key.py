@@ -297,7 +297,10 @@ def feature_ids(data: Any, columns: Sequence[str]) -> Any:
     r"""Each row's key as the text that lineage and messages use (string array, null where a component is null).
 
     One column: its value as NFC text, control characters written out (a line break as \u000a), an empty text as two quotes. More columns: a JSON array.
+    Without columns nothing names a row: null.
     """
+    if not columns:
+        return pa.nulls(data.num_rows, pa.string())
     return _texts([plain(_column(data, name)) for name in columns])
 
 

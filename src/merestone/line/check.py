@@ -17,7 +17,7 @@ from merestone.dataset.history import lines
 from merestone.dataset.known import Known
 from merestone.engine.port import Engine
 from merestone.engine.threads import Threads
-from merestone.errors import InternalError, UsageError
+from merestone.errors import InternalError
 from merestone.gate import raster as gate_raster
 from merestone.line import environment
 from merestone.line.finding_places import Passes, layer, places_of, shown, write_layer
@@ -34,7 +34,8 @@ from merestone.reference.systems import horizontal, of_code
 from merestone.render.findings_page import page
 from merestone.results.finding import Finding
 from merestone.results.progress import Watch
-from merestone.results.result import AxisOrder, CheckResult
+from merestone.results.result import AxisOrder, CheckResult, NotJudged
+from merestone.rules.catalogue import RULES
 from merestone.source.port import SourceSpec, UnreadableValueError
 from merestone.source.raster import read_raster
 from merestone.storage.open import open_store
@@ -45,16 +46,10 @@ def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publi
     """A publication for a delivery that has only a contract: strict in everything.
 
     Raises:
-        UsageError: the contract is missing or broken, or names no key.
+        UsageError: the contract is missing or broken.
     """
     place = local_path(delivery, what="a delivery")
     agreed = read_contract(contract)
-    if not agreed.key and agreed.geometry_type != "raster":
-        raise UsageError(
-            f"contract {contract} names no key: features cannot be identified",
-            field="key",
-            hint="add `key: [COLUMN]` to the contract, or check the publication file, which may name it",
-        )
     return Publication(
         path=place,
         name=agreed.name or Path(delivery).stem,
@@ -156,6 +151,7 @@ def _ended(
         ordered,
         time.perf_counter() - clock,
         drawn=settings.drawn,
+        not_judged=_not_judged(prepared),
         axes={name: AxisOrder(decision=each.decision, evidence=list(each.evidence)) for name, each in passes[0].verdicts.items()}
         if passes
         else {},
@@ -169,6 +165,19 @@ def _ended(
         return result, None
     projection = prepared.projection
     return result, page(result, shown(table, prepared, passes), crs=projection.crs, geographic=projection.geographic)
+
+
+def _not_judged(prepared: Prepared) -> tuple[NotJudged, ...]:
+    """The rules on keys, where neither contract nor publication names one."""
+    if prepared.reading.names_features:
+        return ()
+    rules = tuple(each.name for each in RULES if each.columns == ("key",) and each.refuses != "nothing" and each.clauses == ("key",))
+    return (
+        NotJudged(
+            rules,
+            "the contract names no key. `publish` needs one: add `key: COLUMN`, a column whose value identifies a feature in every delivery",
+        ),
+    )
 
 
 def _raster(

@@ -2,7 +2,7 @@
 
 Not here: text and JSON (`text`, `jsonout`), the page with a map (`findings_page`).
 
-JUnit: one test case a finding, which a build page lists apart; a check without findings is one case that passes.
+JUnit: one test case a finding, which a build page lists apart; a check without findings is one case that passes; what could not be judged is skipped.
 SARIF: OASIS SARIF 2.1.0, one result a finding, the delivery as its artifact; samples are logical locations, with x and y as properties.
 """
 
@@ -30,11 +30,20 @@ def junit(result: CheckResult) -> str:
     if not cases:
         told = (Element("error", "", {"type": "merestone.error", "message": "; ".join(result.errors)}),) if result.status == "error" else ()
         cases = [Element("testcase", told, {"classname": "merestone.check", "name": result.contract, "time": seconds})]
+    skipped = [_skipped(name, each.why) for each in result.not_judged for name in each.rules]
+    cases += skipped
     about = {"delivery": result.delivery, "contract": result.contract, "rows": str(result.rows), "status": result.status}
     properties = Element("properties", tuple(Element("property", "", {"name": name, "value": value}) for name, value in about.items()))
     sums = {"tests": str(len(cases)), "failures": str(len(failing)), "errors": str(int(result.status == "error")), "time": seconds}
-    suite = Element("testsuite", (properties, *cases), {"name": f"merestone check {result.delivery}", **sums, "skipped": "0"})
+    suite = Element("testsuite", (properties, *cases), {"name": f"merestone check {result.delivery}", **sums, "skipped": str(len(skipped))})
     return document(Element("testsuites", (suite,), sums))
+
+
+def _skipped(name: str, why: str) -> Element:
+    """A rule that could not be judged: neither a pass nor a failure."""
+    return Element(
+        "testcase", (Element("skipped", "", {"message": why}),), {"classname": name, "name": name.partition(".")[2], "time": "0"}
+    )
 
 
 def _case(each: Finding) -> Element:
@@ -75,7 +84,13 @@ def sarif(result: CheckResult, *, version: str) -> str:
                 "invocations": [
                     {
                         "executionSuccessful": result.status != "error",
-                        "toolExecutionNotifications": [{"level": "error", "message": {"text": each}} for each in result.errors],
+                        "toolExecutionNotifications": [
+                            *({"level": "error", "message": {"text": each}} for each in result.errors),
+                            *(
+                                {"level": "warning", "message": {"text": f"not judged: {', '.join(each.rules)}: {each.why}"}}
+                                for each in result.not_judged
+                            ),
+                        ],
                     }
                 ],
                 "properties": {"status": result.status, "rows": result.rows},

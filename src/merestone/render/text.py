@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from merestone.results.finding import Finding
 from merestone.results.result import ApplyResult, Changed, CheckResult, Counts, DiffResult, PublishResult
-from merestone.words import count, distance, duration, ordinate, plural, size, visible
+from merestone.words import count, distance, duration, listed, ordinate, plural, size, visible
 
 WIDTH = 92
 LISTED = 40
@@ -78,6 +78,7 @@ def check(result: CheckResult) -> str:
     lines += _findings(result.findings)
     if result.status == "pass" and not result.rows:
         lines.append(row("empty", "it has no rows; `publish` stops it where anything is published"))
+    lines += [row("not judged", f"{listed(each.rules, len(each.rules))}: {each.why}") for each in result.not_judged]
     lines += [row("unchecked", text) for text in result.errors]
     return "\n".join(lines)
 

@@ -85,6 +85,7 @@ class _Surface:
 
 
 _FINENESS = ("precision", "vertex_loss")
+_WITHOUT_KEY = "names, types and nulls as agreed; keys are not judged, the contract names none"
 _NO_ROWS = "the delivery has no rows"
 
 
@@ -161,7 +162,8 @@ def walk(result: CheckResult, contract: Promised) -> DiagnoseResult:
         elif why := each.unjudged(result, contract, mine):
             steps.append(Step(each.name, "not judged", why, mine))
         else:
-            steps.append(Step(each.name, "ok", each.words + (f"; {plural(len(mine), 'warning')}" if mine else ""), mine))
+            words = _WITHOUT_KEY if each.name == "schema" and result.not_judged else each.words
+            steps.append(Step(each.name, "ok", words + (f"; {plural(len(mine), 'warning')}" if mine else ""), mine))
     return DiagnoseResult(
         "fail" if fault else "pass",
         fault.name if fault else None,

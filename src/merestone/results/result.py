@@ -256,6 +256,19 @@ class AxisOrder(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
+class NotJudged:
+    """Rules that a check could not judge, and so did not pass.
+
+    Attributes:
+        rules: their names, such as schema.key_duplicate.
+        why: what they need.
+    """
+
+    rules: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult(Shown):
     """What `check` answers: whether a delivery keeps its contract. A check that could not run is never a pass.
 
@@ -266,6 +279,7 @@ class CheckResult(Shown):
         rows: rows that were checked.
         findings: what is wrong with the delivery.
         axes: axis order and units of each geometry column, with the evidence.
+        not_judged: rules that could not be judged, and why: those on keys where nothing names a key.
         seconds: how long the check took.
         errors: checks that could not run.
         drawn: whether a map or a layer of the findings was written.
@@ -280,6 +294,7 @@ class CheckResult(Shown):
     errors: tuple[str, ...] = field(default=(), metadata=PERSON)
     drawn: bool = field(default=False, metadata=PERSON)
     axes: Mapping[str, AxisOrder] = field(default_factory=dict)
+    not_judged: tuple[NotJudged, ...] = ()
 
     @property
     def refused(self) -> bool:

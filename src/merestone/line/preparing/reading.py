@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.gate.findings import reasons
+from merestone.identity import key as keys
 from merestone.identity.derived import derived_key
 from merestone.line.preparing.key_rule import key_record
 from merestone.normalise.cast import MACHINERY, PARTITION_COLUMN, CastPlan, cast_batch, holding
@@ -59,6 +60,26 @@ class Reading:
     def partition_values(self, batch: pa.RecordBatch) -> Any:
         """The values that place the rows of a batch, None where no column does."""
         return batch.column(self.partition_column) if self.partition_column is not None else None
+
+    def keys(self, rows: Any, first_row: int) -> tuple[Any, npt.NDArray[np.bool_]]:
+        """The canonical key of each row, and the rows without one. Without a key rule the row's number stands in: it follows rows, and names nothing."""
+        if self.names_features:
+            return keys.key_bytes(rows, self.key_columns)
+        number = pa.array(np.arange(first_row, first_row + rows.num_rows, dtype=np.int64))
+        return keys.key_bytes(pa.table({KEY: number}), (KEY,))
+
+    def ids(self, rows: Any) -> Any:
+        """What the features of some rows are called; null where no key names them."""
+        return keys.feature_ids(rows, self.key_columns)
+
+    def ids_of(self, canonical: Any) -> Any:
+        """The same, from canonical keys."""
+        return keys.ids_of(canonical) if self.names_features else pa.nulls(len(canonical), pa.string())
+
+    @property
+    def names_features(self) -> bool:
+        """Whether there is a key; only a check goes on without one."""
+        return bool(self.key_columns)
 
     @property
     def key_columns(self) -> tuple[str, ...]:

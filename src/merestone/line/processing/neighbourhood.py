@@ -46,7 +46,7 @@ def judge_delivery(prepared: Prepared, candidates: Candidates, processed: Proces
 
     def name(places: Ints) -> list[tuple[str | None, int | None]]:
         asked, at = np.unique(places, return_inverse=True)
-        texts = keys.ids_of(key_bytes(processed.spool, asked)).to_pylist()
+        texts = prepared.reading.ids_of(key_bytes(processed.spool, asked)).to_pylist()
         return [(texts[place], int(candidates.row[row])) for place, row in zip(at.tolist(), places.tolist(), strict=True)]
 
     rules = _rules(prepared)

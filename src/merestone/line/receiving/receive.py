@@ -25,7 +25,6 @@ from merestone.gate.freshness import early_findings
 from merestone.geometry import kernel
 from merestone.geometry.form import NULL_KIND
 from merestone.geometry.kernel import warn_of_missing_kernel
-from merestone.identity import key as keys
 from merestone.identity.digest import Layout
 from merestone.line.preparing.placement import codes_of
 from merestone.line.preparing.prepared import Prepared
@@ -165,7 +164,7 @@ class Reception:
         self._probe = Probe(known, short_cut=prepared.parent.short_cut)
         room = prepared.source.delivery.rows or _EXPECTED_ROWS
         self._columns = CandidateColumns(room, digest_width=0 if source_layout is None else 2)
-        self._keys = RowKeys(folder, prepared.rules.unique)
+        self._keys = RowKeys(folder, prepared.rules.unique, prepared.reading.ids_of)
         self._total, self._tally, self._measures = Sum(), FindingTally(), Measures()
         self._early = FindingTally()
         self._null_rows: list[npt.NDArray[np.int64]] = []
@@ -359,7 +358,7 @@ class Reception:
             faults = strays.faults(prepared.rules, batch.rows, self.geometry, scan)
             if faults:
                 number = batch.row.astype(np.int64)
-                ids = keys.ids_of(batch.rows.column(KEY))
+                ids = prepared.reading.ids_of(batch.rows.column(KEY))
                 self._tally.add(faults, rows=number, ids=ids, bounds=scan.bounds if prepared.projection.same_crs else None)
                 if self._evidence is not None:
                     self._evidence.add_rejects(faults, number, ids, batch.rows, batch.rows.column(self.geometry))

@@ -111,7 +111,7 @@ def receive_batch(unit: ReceiveUnit) -> ReceivedBatch:
     rows, faults = reading.rows(unit.raw)
     faults = [*faults, *unit.misfits]
     n = rows.num_rows
-    canonical, null = keys.key_bytes(rows, reading.key_columns)
+    canonical, null = reading.keys(rows, unit.first_row)
     blank = keys.unusable(rows, reading.key_columns)
     scan = kernel.scan(rows.column(reading.geometry))
     clock = unit.rules.clock
@@ -124,7 +124,7 @@ def receive_batch(unit: ReceiveUnit) -> ReceivedBatch:
         early=early,
         faulty=rejected(faults, n),
         keys=canonical,
-        ids=keys.feature_ids(rows, reading.key_columns) if faults or early else None,
+        ids=reading.ids(rows) if faults or early else None,
         null_keys=null | blank,
         blank_keys=blank,
         hashes=halves(hashing.blake2b16(canonical)),

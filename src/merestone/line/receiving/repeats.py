@@ -16,7 +16,6 @@ import pyarrow as pa
 from merestone.columnar import hashing
 from merestone.dataset.known import Halves, find, halves, sort_by_hash
 from merestone.gate import delivery as gate_delivery
-from merestone.identity import key as keys
 from merestone.line.preparing.reading import KEY
 from merestone.line.receiving.receive_batch import ReceivedBatch, text_hashes
 from merestone.results.finding import SAMPLES, Finding
@@ -28,8 +27,8 @@ _Question = Callable[[Any], tuple[Halves, npt.NDArray[np.bool_]]]
 class RowKeys:
     """The canonical key of every delivered row, and its values of fields that promise each only once, as text; at rest."""
 
-    def __init__(self, folder: str, unique: Sequence[str]) -> None:
-        self._unique = tuple(unique)
+    def __init__(self, folder: str, unique: Sequence[str], ids_of: Callable[[Any], Any]) -> None:
+        self._unique, self._ids_of = tuple(unique), ids_of
         self._spool = Spool(folder, "row-keys", pa.schema([(KEY, pa.binary()), *((name, pa.string()) for name in self._unique)]))
 
     def add(self, batch: ReceivedBatch) -> None:
@@ -82,7 +81,7 @@ class RowKeys:
         for first, batch in self._numbered():
             at = rows[(rows >= first) & (rows < first + batch.num_rows)] - first
             if len(at):
-                columns = [keys.ids_of(batch.column(KEY)), *(batch.column(name) for name in fields)]
+                columns = [self._ids_of(batch.column(KEY)), *(batch.column(name) for name in fields)]
                 texts = zip(*(each.take(pa.array(at)).to_pylist() for each in columns), strict=True)
                 out.update(zip((at + first).tolist(), texts, strict=True))
         return out
