@@ -201,7 +201,7 @@ TAMPERED = {
 FORGED = {  # by somebody who mends evidence.json too
     "an edited count that keeps the size": (
         lambda folder, runs: (folder / runs[1]).write_bytes((folder / runs[1]).read_bytes().replace(b'"attempt": 1', b'"attempt": 2', 1)),
-        "is another one",
+        "its root is not the root over its parts and itself",
     ),
     "runs in another order": (swapped_runs, "is another one"),
     "a dropped part": (

@@ -177,9 +177,9 @@ def test_ingested_runs_are_chained(tmp_path):
     ingest(str(tmp_path / "store"), lines(tmp_path, event(1), event(2, run_id="r2")))
     ingest(str(tmp_path / "store"), lines(tmp_path, event(3, run_id="r3"), name="more.ndjson"))
     store = LocalStore(tmp_path / "store")
-    previous = [attempts_of(store, run)[0].doc["previous"] for run in ("r1", "r2", "r3")]
-    assert previous[0] is None
-    assert [each["run_manifest"] for each in previous[1:]] == ["_lineage/_runs/r1-0.json", "_lineage/_runs/r2-0.json"]
+    heads = [attempts_of(store, run)[0].doc["heads"] for run in ("r1", "r2", "r3")]
+    assert heads[0] == []
+    assert [each["run_manifest"] for [each] in heads[1:]] == ["_lineage/_runs/r1-0.json", "_lineage/_runs/r2-0.json"]
     assert verify_runs(store) == []
 
 

@@ -108,7 +108,7 @@ def test_an_edited_row_is_found_even_where_every_checksum_beside_it_was_mended(n
     told = json.loads((nights.url / record).read_text())
     told["lineage"]["sha256"] = hashlib.sha256(json.dumps(doc).encode()).hexdigest()
     altered(record, json.dumps(told).encode())
-    assert damages(nights) == {name: ()}
+    assert name in damages(nights)
 
 
 def test_runs_that_changed_places_are_named(nights, altered):

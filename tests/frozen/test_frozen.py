@@ -101,4 +101,4 @@ def test_the_next_night_stands_on_it(name, tmp_path):
 
 def test_the_pointer_names_the_manifest():
     pointer = json.loads((HERE / "parcels" / "_current.json").read_text())
-    assert pointer.keys() == {"manifest", "version", "run_id", "sha256"}
+    assert pointer.keys() == {"manifest", "version", "run_id", "sha256", "digest"}

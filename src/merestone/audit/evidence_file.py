@@ -156,8 +156,11 @@ def _contents(text: str, store: Store, manifest: Manifest) -> Iterator[tuple[str
     made = {each.lineage["run_manifest"]: each.version for each in versions if each.lineage}
     for each in versions:
         yield f"manifests/v{each.version:06d}.json", _object(store, manifest_name(each.version))
-        named = each.lineage
-        while named is not None and named["run_manifest"] not in seen:
+        waiting = [each.lineage] if each.lineage is not None else []
+        while waiting:
+            named = waiting.pop()
+            if named["run_manifest"] in seen:
+                continue
             seen.add(named["run_manifest"])
             sealed = read_manifest(store, named["run_manifest"], sha256=named["sha256"])
             yield f"runs/lineage/{sealed.path.rpartition('/')[2]}", _object(store, sealed.path)
@@ -171,7 +174,7 @@ def _contents(text: str, store: Store, manifest: Manifest) -> Iterator[tuple[str
                     "sealed_utc": sealed.sealed_utc,
                 }
             )
-            named = sealed.doc["previous"]
+            waiting += sealed.doc["heads"]
     yield "roots.json", _json({"runs": roots})
     for _, _, name in record_names(store, manifest.run_id):
         yield f"runs/record/{name.rpartition('/')[2]}", _object(store, name)

@@ -28,15 +28,15 @@ from merestone.lineage.event.collector import OUTSIDE_CHAIN
 from merestone.lineage.event.record import ATTEMPT_BITS
 from merestone.lineage.exchange.ingest import read_batches
 from merestone.lineage.exchange.mapping import LogMapping, read_mapping
-from merestone.lineage.store.run_manifest import RunManifest, newest_run, runs_of
-from merestone.lineage.store.writing import PART_ROWS, ROOT, RunWriter
+from merestone.lineage.store.run_manifest import RunManifest, runs_of
+from merestone.lineage.store.witness import QUARANTINE, seen
+from merestone.lineage.store.writing import PART_ROWS, ROOT, Besides, RunWriter
 from merestone.results.finding import SAMPLES
 from merestone.storage.open import open_store
 from merestone.storage.place import local_path, parse_place
 from merestone.storage.port import Store
 
 _LEAST_ROWS = 10_000  # of a part, however many runs a file holds
-QUARANTINE = "_quarantine"
 
 
 @dataclass(slots=True)
@@ -94,15 +94,25 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
             if store.size(found.quarantine) is None:
                 store.create_from(found.quarantine, str(aside))
         told = {**origin, "lines": found.lines, "quarantined": found.quarantined, "quarantine": found.quarantine}
-        last = newest_run(store)
+        if found.quarantined and not writers and not known:  # a run without events is the witness of the quarantined lines
+            alone = f"ingest-{origin['sha256'][:16]}"
+            writers[alone] = RunWriter(folder, alone, sealed[alone][-1].attempt + 1 if alone in sealed else 0, environment.nonce())
+        state = seen(store)
+        heads, objects = state.heads, state.remembered(store)
         for run_id, writer in sorted(writers.items()):
             attempts = sealed.get(run_id, [])
             steps = list(plan) or (list(rules.plan) if rules is not None else []) or (list(attempts[-1].plan) if attempts else [])
             date = environment.day_of(f"{attempts[0].run_date}T00:00:00Z" if attempts else environment.stamp(environment.now()))
             made = writer.seal(
-                store, run_date=date, plan=steps, tool=environment.tools(), time=environment.now(), previous=last, about={"ingest": told}
+                store,
+                run_date=date,
+                plan=steps,
+                tool=environment.tools(),
+                time=environment.now(),
+                besides=Besides(heads, objects, origin="foreign"),
+                about={"ingest": told},
             )
-            last = made.to_json()
+            heads, objects = (made.to_json(),), []
             found.runs.append({"run_id": run_id, "attempt": writer.attempt, "events": made.events, "root": made.root})
     return found
 
@@ -137,7 +147,7 @@ def _keep(
 
 def _own_stages(attempts: Sequence[RunManifest]) -> frozenset[str]:
     """The stages of a run that Merestone published itself; none of an ingested one."""
-    own = [each for each in attempts if not _ingest_of(each)]
+    own = [each for each in attempts if not each.foreign]
     return frozenset({OUTSIDE_CHAIN, *(stage for each in own for stage in each.plan)}) if own else frozenset()
 
 

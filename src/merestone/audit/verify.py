@@ -5,18 +5,17 @@ Not here: the data files and the index (`publish.verify`), the runs (`lineage.pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from merestone.audit import witnesses
 from merestone.dataset import verify as dataset
-from merestone.dataset.current import POINTER, chain, current, manifest_numbers
-from merestone.dataset.manifest import Manifest
-from merestone.dataset.record import RunRecord, record_names
+from merestone.dataset.current import POINTER, manifest_numbers
 from merestone.dataset.verify import Damage, VerifyReport
 from merestone.errors import CorruptError
 from merestone.lineage.proof import inclusion as proof
-from merestone.lineage.store.run_manifest import read_manifest
+from merestone.lineage.store.run_manifest import RunManifest, read_manifest
 from merestone.lineage.store.writing import ROOT, RUNS, Part
 from merestone.storage.port import Store
 
@@ -36,14 +35,14 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
         StoreError: the store cannot be reached.
     """
     report = _of_events(store) if _holds_events_alone(store) else dataset.verify(store, progress)
+    damages: list[Damage] = []
+    records = witnesses.read_all(store, damages)
     versions: dict[str, list[int]] = {}
     remembered: dict[str, str] = {}
-    damages: list[Damage] = []
-    witnesses = [
-        *((each.lineage, each.version) for each in _manifests(store)),
-        *((each.lineage, None) for each in _records(store, damages)),
-    ]
-    for named, version in witnesses:
+    for named, version in (
+        *((each.lineage, each.version) for each in report.manifests),
+        *((each.lineage, None) for each in records.by_attempt.values()),
+    ):
         if named is None:
             continue
         if version is not None:
@@ -64,7 +63,34 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
         damages.append(
             Damage(each.path, each.message, "what was sealed", "nothing" if "is missing" in each.message else "something else", numbers)
         )
-    return replace(report, damages=(*report.damages, *damages))
+    runs, broken = _sealed(store, damages)
+    own = [each for path, each in runs.items() if path.startswith(f"{ROOT}/{RUNS}/")]
+    damages += witnesses.of_records(store, records, report.manifests, own)
+    broken |= {each.path for each in damages}
+    damages += witnesses.of_names(store, records, report.named, report.manifests, runs, broken)
+    return replace(report, damages=(*report.damages, *_once(damages, {each.path for each in report.damages})))
+
+
+def _once(damages: Iterable[Damage], told: set[str]) -> Iterator[Damage]:
+    """Each object once: what was found first says most."""
+    for each in damages:
+        if each.path not in told:
+            told.add(each.path)
+            yield each
+
+
+def _sealed(store: Store, damages: list[Damage]) -> tuple[dict[str, RunManifest], set[str]]:
+    """All run manifests by path, those of baselines too, and the paths of those that cannot be read, which are damages."""
+    found: dict[str, RunManifest] = {}
+    broken: set[str] = set()
+    for name, _ in store.list(f"{ROOT}/"):
+        if f"/{RUNS}/" in name:
+            try:
+                found[name] = read_manifest(store, name)
+            except CorruptError as fault:
+                broken.add(name)
+                damages.append(Damage(name, fault.message, "a run manifest", "something else", ()))
+    return found, broken
 
 
 def _holds_events_alone(store: Store) -> bool:
@@ -80,23 +106,3 @@ def _of_events(store: Store) -> VerifyReport:
         with suppress(CorruptError):  # it is among the damages
             parts += read_manifest(store, name).parts
     return VerifyReport((), manifests + len(parts), sum(each.bytes for each in parts), sum(each.rows for each in parts), (), ())
-
-
-def _manifests(store: Store) -> Iterator[Manifest]:
-    """The versions down to where their chain breaks, which the report names."""
-    try:
-        head = current(store)
-        if head is not None:
-            for manifest, _ in chain(store, head):
-                yield manifest
-    except CorruptError:
-        return
-
-
-def _records(store: Store, damages: list[Damage]) -> Iterator[RunRecord]:
-    """The run records. No version depends on one, but an altered one is a damage."""
-    for _, _, name in record_names(store):
-        try:
-            yield RunRecord.from_bytes(store.get(name), where=name)
-        except CorruptError as fault:
-            damages.append(Damage(name, fault.message, "a run record", "something else", ()))

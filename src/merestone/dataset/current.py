@@ -5,7 +5,6 @@ Not here: moving the pointer (`writer.commit`), reading rows (`version`).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from merestone.dataset.manifest import Manifest, sha256
 from merestone.dataset.record import read_records
 from merestone.document.json_reader import parse_json
+from merestone.document.own_digest import fault_of, with_digest
 from merestone.errors import CorruptError
 from merestone.storage.port import Store
 
@@ -32,19 +32,20 @@ class Pointer:
     sha256: str
 
     def to_bytes(self) -> bytes:
-        """The bytes that stand on disk (UTF-8 JSON)."""
-        doc = {"manifest": self.manifest, "version": self.version, "run_id": self.run_id, "sha256": self.sha256}
-        return (json.dumps(doc, ensure_ascii=False) + "\n").encode()
+        """The bytes that stand on disk (UTF-8 JSON), with their own digest: so a damaged pointer is told from a damaged manifest."""
+        return with_digest({"manifest": self.manifest, "version": self.version, "run_id": self.run_id, "sha256": self.sha256})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Pointer:
         """Read a pointer.
 
         Raises:
-            CorruptError: the bytes are not a pointer.
+            CorruptError: the bytes are not a pointer, or not as they were written.
         """
         try:
             doc = parse_json(data)
+            if fault := fault_of(data):
+                raise CorruptError(f"{POINTER} {fault}", field=POINTER, hint=_RESTORE)
             return cls(doc["manifest"], int(doc["version"]), str(doc["run_id"]), str(doc["sha256"]))
         except (ValueError, KeyError, TypeError) as fault:
             raise CorruptError(f"{POINTER} is not a readable pointer: {fault!r}", field=POINTER, hint=_RESTORE) from fault

@@ -5,13 +5,13 @@ Not here: writing a record (`writer.records`), what they add up to (`log`).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from merestone.document.json_reader import parse_json
+from merestone.document.own_digest import with_digest
 from merestone.errors import CorruptError
 from merestone.storage.port import Store
 
@@ -28,7 +28,8 @@ class RunRecord:
     `version` is what readers see when the attempt ends, `parent_version` what they saw when it began; both None before the first version and
     where the attempt could not begin.
     `delivery` holds `rows` and `set_digest`, `stages` seconds per stage, `predicted` what the plan said (files, rows, bytes).
-    `error` is the error object of an attempt that failed; `written_up_by` the run that wrote this record for a dead one.
+    `error` is the error object of an attempt that failed; `written_up_by` the run that wrote this record for a dead one; `nonce` is part of
+    the names of all that the attempt wrote.
     """
 
     run_id: str
@@ -59,6 +60,7 @@ class RunRecord:
     rejects: dict[str, Any] | None = None
     rollback: dict[str, Any] | None = None
     written_up_by: str | None = None
+    nonce: str | None = None
     tool: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 
@@ -72,8 +74,8 @@ class RunRecord:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def to_bytes(self) -> bytes:
-        """The bytes that stand on disk (UTF-8 JSON, no NaN)."""
-        return (json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
+        """The bytes that stand on disk (UTF-8 JSON, no NaN), with their own digest."""
+        return with_digest(self.to_json(), indent=1)
 
     @classmethod
     def from_bytes(cls, data: bytes, *, where: str) -> RunRecord:

@@ -6,7 +6,7 @@ Not here: mending (nothing is changed), exit codes (`cli`), lineage (`lineage.pr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -45,7 +45,10 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was looked at, and what is wrong. `orphans` are manifests outside the chain: legal, left by attempts that were cut off."""
+    """What was looked at, and what is wrong. `orphans` are manifests outside the chain: legal, left by attempts that were cut off.
+
+    `manifests` are those in the chain, newest first; `named` the objects that they name, None where that cannot be known.
+    """
 
     versions: tuple[int, ...]
     objects: int
@@ -53,6 +56,8 @@ class VerifyReport:
     rows: int
     damages: tuple[Damage, ...]
     orphans: tuple[str, ...]
+    manifests: tuple[Manifest, ...] = field(default=(), repr=False)
+    named: frozenset[str] | None = field(default=None, repr=False)
 
     @property
     def whole(self) -> bool:
@@ -105,22 +110,24 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
                     )
                 )
     total = rows = 0
+    told = bool(damages)  # a chain or pages that cannot be read may name more
     broken = {each.path for each in damages}
     for path in sorted(named):
         ref, users = named[path]
         progress(path)
-        found = list(_object(store, ref, tuple(each.version for each in users)))
+        found = list(damages_of_object(store, ref, tuple(each.version for each in users)))
         damages += found
         broken |= {each.path for each in found}
         total += ref.bytes
         rows += ref.rows
     for manifest in versions:
         damages += _sums(store, manifest, pages)
-    if versions and not any(ref.path in broken for ref in _index_objects(versions[0])):
+    if versions and not any(ref.path in broken for ref in (*_index_objects(versions[0]), *versions[0].files.pages)):
         damages += _index(store, versions[0], pages)
     chained = {manifest.version for manifest in versions}
     orphans = tuple(manifest_name(number) for number in manifest_numbers(store) if versions and number not in chained)
-    return VerifyReport(tuple(sorted(chained)), len(named), total, rows, tuple(damages), orphans)
+    whole = None if told else frozenset(named)
+    return VerifyReport(tuple(sorted(chained)), len(named), total, rows, tuple(damages), orphans, tuple(versions), whole)
 
 
 def damages_of(store: Store, manifest: Manifest) -> list[Damage]:
@@ -128,7 +135,7 @@ def damages_of(store: Store, manifest: Manifest) -> list[Damage]:
     damages: list[Damage] = []
     pages: dict[str, dict[str, Entry]] = {}
     for ref in {each.path: each for each in _named(store, manifest, pages, damages)}.values():
-        damages += _object(store, ref, (manifest.version,))
+        damages += damages_of_object(store, ref, (manifest.version,))
     return [*damages, *_sums(store, manifest, pages)]
 
 
@@ -179,7 +186,9 @@ def _history(store: Store, head: Current, versions: list[tuple[Manifest, str]], 
         )
 
 
-def _object(store: Store, ref: ObjectRef, versions: tuple[int, ...]) -> Iterator[Damage]:
+def damages_of_object(store: Store, ref: ObjectRef, versions: tuple[int, ...]) -> Iterator[Damage]:
+    """What is wrong with one object: that it is missing, cut, altered, or no Parquet file with so many rows."""
+
     def damage(problem: str, expected: object, observed: object) -> Damage:
         return Damage(ref.path, problem, str(expected), str(observed), versions)
 

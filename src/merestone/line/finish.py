@@ -18,8 +18,8 @@ from merestone.dataset.record import RunRecord, Status, read_records
 from merestone.errors import InternalError, MerestoneError, UsageError
 from merestone.line import environment
 from merestone.line.run import Run, begin_attempt
-from merestone.lineage.store.run_manifest import newest_run
-from merestone.lineage.store.writing import SealedRun
+from merestone.lineage.store.witness import seen
+from merestone.lineage.store.writing import Besides, SealedRun
 from merestone.results.finding import Finding
 from merestone.results.result import PublishResult
 from merestone.writer.commit import Attempt, begun
@@ -74,7 +74,11 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
 
 
 def finish(run: Run, result: PublishResult, lineage: SealedRun | None = None) -> PublishResult:
-    """Write the run record, last of all; where rows were rejected and nothing is published, their file and their lineage go before it."""
+    """Write the run record, last of all.
+
+    Where nothing is published, the file of the rejected rows and the lineage go before it: of rows that were rejected, and of every delivery
+    that was read to its end and refused, also where no row of it could be named.
+    """
     result = replace(result, seconds=run.seconds, run_id=run.run_id)
     if result.status == "published" and run.parent_version == result.version:
         result = replace(result, status="unchanged")
@@ -82,8 +86,8 @@ def finish(run: Run, result: PublishResult, lineage: SealedRun | None = None) ->
     if attempt is None:
         return result
     rejects = keep_rejects(run)
-    if rejects is not None:
-        lineage = lineage or seal(run)
+    if lineage is None and (rejects is not None or (result.status == "refused" and run.read_whole)):
+        lineage = seal(run, result.findings if result.status == "refused" else ())
     status: Status
     if result.status == "planned":
         raise InternalError("a dry run leaves no record")
@@ -160,13 +164,20 @@ def close(attempt: Attempt, made: int | None, record: RunRecord) -> tuple[str, .
 
 def _delivered(run: Run) -> dict[str, Any]:
     received = run.received
-    return {"rows": received.rows, "set_digest": received.set_digest} if received else {}
+    by_bytes = {"bytes_sha256": run.bytes_sha256} if run.bytes_sha256 is not None else {}
+    return by_bytes | ({"rows": received.rows, "set_digest": received.set_digest} if received else {})
 
 
-def seal(run: Run) -> SealedRun | None:
-    """Seal the run's lineage in the store; None where no feature was met."""
-    if run.writer is None or not run.writer.events:
+def seal(run: Run, findings: Sequence[Finding] = ()) -> SealedRun | None:
+    """Seal the run's lineage in the store; None where no feature was met and nothing was found.
+
+    Args:
+        run: the run.
+        findings: why the delivery was refused.
+    """
+    if run.writer is None or not (run.writer.events or findings):
         return None
+    state = seen(run.store)
     first = min((each.started_utc for each in read_records(run.store, run.writer.run_id)), default=environment.stamp(run.started))
     return run.writer.seal(
         run.store,
@@ -174,14 +185,21 @@ def seal(run: Run) -> SealedRun | None:
         plan=run.plan,
         tool=environment.tools(),
         time=environment.now(),
-        previous=newest_run(run.store),
+        besides=Besides(state.heads, [*state.remembered(run.store), *_own_rejects(run)], [each.to_json() for each in findings]),
         about={
             "dataset": run.publication.name,
             "contract_version": str(run.terms.contract.contract_version),
             "source": run.terms.source_record(),
             "confirmations": run.confirmations,
+            "delivery": _delivered(run),
         },
     )
+
+
+def _own_rejects(run: Run) -> list[dict[str, Any]]:
+    """The file of the run's rejected rows, as its run manifest remembers it."""
+    file = run.rejects_file
+    return [{"path": file.path, "bytes": file.bytes, "sha256": file.sha256}] if file is not None else []
 
 
 def failed(run: Run, fault: BaseException) -> None:

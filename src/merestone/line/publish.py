@@ -29,7 +29,7 @@ from merestone.line.processing.neighbourhood import judge_version
 from merestone.line.processing.process import process
 from merestone.line.receiving.receive import receive, without_consequences, without_missing
 from merestone.line.receiving.row_evidence import RowEvidence
-from merestone.line.run import Run, begin_attempt
+from merestone.line.run import Run, begin_attempt, begin_by_bytes
 from merestone.line.settings import PublishSettings
 from merestone.line.writing.write import write_version
 from merestone.publication.publication import Publication
@@ -99,6 +99,7 @@ def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the o
         terms = run.prepared = prepare(run.publication, run.head, scheme=run.scheme, versions=versions, now=run.started)
     findings = list(terms.findings)
     if terms.unreadable and not terms.columnless:
+        begin_by_bytes(run)
         return refuse(run, findings, "contract")
     with run.stage("index"):
         known = load(run.store, run.head.manifest.index, terms.partitions) if run.head else Known.nothing()
@@ -111,9 +112,13 @@ def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the o
     if received.rows == 0 and terms.columnless:
         findings = without_missing(findings)
     elif terms.unreadable:
+        begin_by_bytes(run)
         return refuse(run, findings, "contract")
     findings += [*received.findings, *delivery_promises(terms, received, run.started, run.head)]
-    begin_attempt(run, received.set_digest)
+    if received.unkeyed:
+        begin_by_bytes(run)
+    else:
+        begin_attempt(run, received.set_digest)
     if not _refusing(findings):
         stops = stops_before_processing(run, known)
         if stops and not confirmed(run, stops):

@@ -31,6 +31,7 @@ from merestone.lineage.store.recorded_schema import check_schema
 from merestone.lineage.store.writing import ROOT, RunWriter
 from merestone.publication.publication import Publication
 from merestone.results.progress import Progress
+from merestone.source.delivered_bytes import digest_of_bytes
 from merestone.storage.port import Store
 from merestone.writer.commit import Attempt, begin
 from merestone.writer.records import write_up_abandoned
@@ -58,6 +59,7 @@ class Run:
     confirmations: list[dict[str, Any]] = field(default_factory=list)
     prepared: Prepared | None = None
     received: Received | None = None
+    bytes_sha256: str | None = None
     _entries: dict[str, Entry] | None = field(default=None, repr=False)
     _files: tuple[DataFile, ...] | None = field(default=None, repr=False)
 
@@ -114,6 +116,11 @@ class Run:
         return Published(terms.parent.published, self.store, by_partition(self.files), terms.partitions.names())
 
     @property
+    def read_whole(self) -> bool:
+        """Whether the delivery was read to its end."""
+        return self.received is not None or self.bytes_sha256 is not None
+
+    @property
     def seconds(self) -> float:
         """How long the run has taken so far."""
         return time.perf_counter() - self.clock
@@ -153,7 +160,7 @@ def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> Non
 
     Args:
         run: the run.
-        delivery: the digest of what was delivered, None where it could not be read.
+        delivery: the digest of what was delivered, None where it could not be read to its end.
         own_id: whether the given run id counts; an attempt that gave another delivery's id is on record under an id of its own.
 
     Raises:
@@ -181,6 +188,18 @@ def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> Non
     run.writer = RunWriter(run.folder, run_id, run.attempt.number, run.nonce, carry_out=run.engine.run_units)
 
 
+def begin_by_bytes(run: Run) -> None:
+    """As `begin_attempt`, for a delivery that no keys identify: by the bytes of its files, so that a retry is the same run.
+
+    Raises:
+        SourceError: a file cannot be read.
+        MerestoneError: as `begin_attempt`.
+    """
+    if not run.settings.dry_run:
+        run.bytes_sha256 = digest_of_bytes(run.publication.source.path)
+        begin_attempt(run, run.bytes_sha256)
+
+
 def derive_run_id(name: str, parent: str | None, delivery: str) -> str:
     """The id of the run that compares a delivery with a version of a dataset: the same question gets the same id."""
     return blake2b("\x1f".join([name, parent or "", delivery]).encode(), digest_size=8).hexdigest()
@@ -188,7 +207,7 @@ def derive_run_id(name: str, parent: str | None, delivery: str) -> str:
 
 def _check_run_id(run: Run, delivery: str) -> None:
     for record in read_records(run.store, run.settings.run_id):
-        seen = record.delivery.get("set_digest")
+        seen = record.delivery.get("bytes_sha256") or record.delivery.get("set_digest")
         if seen is not None and seen != delivery:
             raise UsageError(
                 f"run id {run.settings.run_id} was used for another delivery",

@@ -103,7 +103,7 @@ class Attempt:
             raise InternalError(f"the record of {record.run_id}-{record.attempt} is not that of {self.run_id}-{self.number}")
         try:
             self.step("record.before")
-            write_record(self.store, record)
+            write_record(self.store, replace(record, nonce=self.intent.nonce))
             self.step("record.after")
             self.store.delete(self.intent.path)
             if self._lease is None:  # an attempt that was found again (`begun`) left it behind

@@ -208,6 +208,7 @@ def _write_up(intent: Intent, manifest: Manifest | None, head: Current | None, n
             parent_version=intent.parent_version,
             version=head.manifest.version if head else None,
             written_up_by=by,
+            nonce=intent.nonce,
         )
     return RunRecord(
         intent.run_id,
@@ -226,6 +227,7 @@ def _write_up(intent: Intent, manifest: Manifest | None, head: Current | None, n
         lineage=manifest.lineage,
         rollback=manifest.rollback,
         written_up_by=by,
+        nonce=intent.nonce,
         tool=manifest.tool,
     )
 

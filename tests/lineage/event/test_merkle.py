@@ -107,7 +107,7 @@ def test_the_root_over_leaves_that_come_piece_by_piece(sizes):
             assert growing.root() == tree(hashes[:at])
 
 
-def test_the_root_of_a_run_is_over_the_roots_of_its_parts():
+def test_the_root_of_a_run_is_over_its_parts_and_what_its_manifest_tells():
     roots = [hashed(b"a"), hashed(b"b"), hashed(b"c")]
-    assert merkle.root_of_parts(roots) == tree([hashed(b"\x00" + each) for each in roots])
-    assert merkle.root_of_parts([]) == hashed(b"")
+    assert merkle.root_of_run(roots, b"{}") == tree([hashed(b"\x00" + each) for each in (*roots, b"{}")])
+    assert merkle.root_of_run([], b"{}") == hashed(b"\x00{}")

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lineage.altered import sealed_again
 from merestone.errors import CorruptError, UsageError
 from merestone.lineage.event.collector import LineageCollector
 from merestone.lineage.event.record import LineageEvent
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.proof.inclusion import prove, verify_runs
-from merestone.lineage.store.writing import RunWriter
+from merestone.lineage.store.writing import Besides, RunWriter
 from merestone.storage.local import LocalStore
 
 TIME = datetime(2026, 3, 3, 1, tzinfo=UTC)
@@ -25,7 +26,7 @@ TIME = datetime(2026, 3, 3, 1, tzinfo=UTC)
 def sealed(tmp_path):
     """A store of three chained runs of several parts, and what the dataset would remember of them."""
     store = LocalStore(tmp_path / "dataset")
-    remembered, previous = {}, None
+    remembered, heads = {}, ()
     for night in range(3):
         writer = RunWriter(str(tmp_path), f"r{night}", 1, "ab", part_rows=9, group_rows=4)
         for batch in range(4):
@@ -48,8 +49,8 @@ def sealed(tmp_path):
                         )
                     )
             writer.write(collector.drain())
-        run = writer.seal(store, run_date=date(2026, 3, 3 + night), plan=["snap", "validate"], tool={}, time=TIME, previous=previous)
-        previous = run.to_json()
+        run = writer.seal(store, run_date=date(2026, 3, 3 + night), plan=["snap", "validate"], tool={}, time=TIME, besides=Besides(heads))
+        heads = [run.to_json()]
         remembered[run.run_manifest] = run.sha256
     return store, remembered
 
@@ -82,7 +83,7 @@ def resealed(store, name, run_manifest):
         if f"_lineage/{part['path']}" == name:
             data = store.get(name)
             part["bytes"], part["sha256"] = len(data), hashlib.sha256(data).hexdigest()
-    replace(store, run_manifest, json.dumps(doc).encode())
+    replace(store, run_manifest, sealed_again(doc))
 
 
 def test_what_was_sealed_verifies(sealed):

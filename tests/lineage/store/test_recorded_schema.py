@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lineage.altered import sealed_again
 from lineage.events import event, table
 from merestone.errors import CorruptError
 from merestone.lineage.event.schema import SCHEMA, VERSION_KEY, schema_text
@@ -182,7 +183,7 @@ def test_events_of_a_newer_minor_version_are_read_but_not_called_altered(store, 
     data = store.get(part)
     doc["parts"][0] |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     store.delete(sealed.run_manifest)
-    store.create(sealed.run_manifest, json.dumps({**doc, "schema_version": NEXT}).encode())
+    store.create(sealed.run_manifest, sealed_again({**doc, "schema_version": NEXT}))
     assert read_run(store, "r1").column("feature_id").to_pylist() == ["a", "b"]
     assert history(store, "b").num_rows == 1
     [found] = verify_runs(store)

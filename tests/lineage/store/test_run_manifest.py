@@ -18,7 +18,7 @@ from merestone.lineage.store.reading import history, read_run, why
 from merestone.lineage.store.run_manifest import attempts_of, read_manifest, runs_of, sealed_runs
 from merestone.lineage.store.steps import run_steps
 from merestone.lineage.store.verdict import conformance_summary, run_summary
-from merestone.lineage.store.writing import RunWriter
+from merestone.lineage.store.writing import Besides, RunWriter
 from merestone.storage.local import LocalStore
 
 
@@ -68,7 +68,7 @@ def test_no_value_in_a_run_manifest_is_taken_for_a_fault_of_ours(store, seal):
     first = seal("r1", table([event("a")]))
     sealed = seal("r2", table([event("a", run="r2")]))
     path = sealed.run_manifest
-    doc = json.loads(store.get(path)) | {"previous": first.to_json()}
+    doc = json.loads(store.get(path)) | {"heads": [first.to_json()]}
     tried = 0
     for place in list(places(doc)):
         for value in [*JUNK, *([LEFT_OUT] if place and isinstance(place[-1], str) else [])]:
@@ -104,12 +104,14 @@ def test_a_run_manifest_under_the_name_of_another_run_is_named(store, seal):
 
 @pytest.fixture
 def seal_at(store, tmp_path):
-    def sealing(run, hour, previous, attempt=1):
+    def sealing(run, hour, heads=(), attempt=1):
         scratch = tmp_path / f"{run}-{attempt}"
         scratch.mkdir()
         writer = RunWriter(str(scratch), run, attempt, "n")
         writer.write(table([event("a", run=run, sequence=make_sequence(attempt, 0, 0))]))
-        return writer.seal(store, run_date=date(2026, 3, 3), plan=["validate"], tool={}, time=TIME.replace(hour=hour), previous=previous)
+        return writer.seal(
+            store, run_date=date(2026, 3, 3), plan=["validate"], tool={}, time=TIME.replace(hour=hour), besides=Besides(heads)
+        )
 
     return sealing
 
@@ -118,15 +120,16 @@ def seal_at(store, tmp_path):
 @settings(max_examples=25, deadline=None)
 def test_a_clock_that_is_set_back_does_not_turn_runs_round(tmp_path_factory, clocks):
     folder = tmp_path_factory.mktemp("clocks")
-    store, last = LocalStore(folder / "dataset"), None
+    store, heads = LocalStore(folder / "dataset"), ()
     for number, hour in enumerate(clocks):
         scratch = folder / str(number)
         scratch.mkdir()
         writer = RunWriter(str(scratch), f"r{number}", 1, "n")
         writer.write(table([event("a", run=f"r{number}")]))
-        last = writer.seal(
-            store, run_date=date(2026, 3, 3), plan=["validate"], tool={}, time=TIME.replace(hour=hour), previous=last
-        ).to_json()
+        sealed = writer.seal(
+            store, run_date=date(2026, 3, 3), plan=["validate"], tool={}, time=TIME.replace(hour=hour), besides=Besides(heads)
+        )
+        heads = [sealed.to_json()]
     wanted = [f"r{number}" for number in range(len(clocks))]
     assert [each.run_id for each in sealed_runs(store)] == wanted
     assert [each[-1].run_id for each in runs_of(store)] == wanted
@@ -136,17 +139,17 @@ def test_a_clock_that_is_set_back_does_not_turn_runs_round(tmp_path_factory, clo
 
 
 def test_the_last_attempt_of_a_run_is_that_of_the_highest_number_whatever_the_clock_says(store, seal_at):
-    seal_at("r1", 9, None)
-    seal_at("r1", 5, None, attempt=2)
-    seal_at("r0", 7, None)
+    seal_at("r1", 9)
+    seal_at("r1", 5, attempt=2)
+    seal_at("r0", 7)
     assert [[each.attempt for each in attempts] for attempts in runs_of(store)] == [[1], [1, 2]]
     assert run_summary(store, "r1")["attempts"] == [1, 2]
 
 
 def test_runs_that_claim_each_other_for_the_one_before_are_still_listed(store, seal_at):
-    names = [seal_at(run, hour, None).run_manifest for run, hour in (("r0", 3), ("r1", 2))]
+    names = [seal_at(run, hour).run_manifest for run, hour in (("r0", 3), ("r1", 2))]
     for name, other in (names, names[::-1]):
-        doc = json.loads(store.get(name)) | {"previous": {"run_manifest": other, "sha256": "0" * 64, "root": "0" * 64}}
+        doc = json.loads(store.get(name)) | {"heads": [{"run_manifest": other, "sha256": "0" * 64, "root": "0" * 64}]}
         store.delete(name)
         store.create(name, json.dumps(doc).encode())
     assert len(sealed_runs(store)) == 2

@@ -22,14 +22,15 @@ from hypothesis import strategies as st
 from merestone.errors import ConflictError, UsageError
 from merestone.lineage.event import merkle
 from merestone.lineage.event.collector import LineageCollector
+from merestone.lineage.event.form import told as told_by
 from merestone.lineage.event.record import LineageEvent, make_sequence
-from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
+from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA, schema_text
 from merestone.lineage.proof.inclusion import verify_runs
 from merestone.lineage.store.deduplication import deduplicate, deduplicate_report
 from merestone.lineage.store.reading import read_run
 from merestone.lineage.store.run_manifest import attempts_of, sealed_runs
 from merestone.lineage.store.verdict import conformance_summary
-from merestone.lineage.store.writing import RunWriter
+from merestone.lineage.store.writing import Besides, RunWriter
 from merestone.results.finding import PASS, REJECT, Steps
 from merestone.storage.local import LocalStore
 
@@ -87,7 +88,7 @@ def test_a_sealed_run(store, scratch):
     writer.write(batch("r1", ["b", "ä", "a"], refused=["b"]))
     writer.write(batch("r1", ["c"], number=1))
     before = {"run_manifest": "_lineage/_runs/r0-1.json", "sha256": "00" * 32, "events": 1, "root": "00" * 32}
-    sealed = writer.seal(store, **SEAL, previous=before, about={"dataset": "parcels"})
+    sealed = writer.seal(store, **SEAL, besides=Besides([before], findings=[{"rule": "null"}]), about={"dataset": "parcels"})
     part = "run_date=2026-03-03/run_id=r1/target_crs=EPSG%3A4326/part-1-ab12-00000.parquet"
     assert files(store) == ["_lineage/_runs/r1-1.json", f"_lineage/_schemas/{SCHEMA.version}.yaml", f"_lineage/{part}"]
     assert os.listdir(scratch) == []  # noqa: PTH208 - scratch is a str
@@ -100,6 +101,7 @@ def test_a_sealed_run(store, scratch):
         "root": doc["root"],
     }
     assert doc["counts"] == sealed.counts == {"total_events": 8, "passed": 7, "rejected": 1, "warned": 0}
+    schema = schema_text().encode()
     assert doc["steps"] == [
         {"stage": "attr_cast", "event_type": "CAST", "outcome": "PASS", "events": 4},
         {"stage": "validate", "event_type": "VALIDATE", "outcome": "PASS", "events": 3},
@@ -107,7 +109,21 @@ def test_a_sealed_run(store, scratch):
     ]
     assert {
         each: doc[each]
-        for each in ("format", "run_id", "attempt", "run_date", "sealed_utc", "schema_version", "plan", "tool", "previous", "about")
+        for each in (
+            "format",
+            "run_id",
+            "attempt",
+            "run_date",
+            "sealed_utc",
+            "schema_version",
+            "plan",
+            "tool",
+            "heads",
+            "origin",
+            "findings",
+            "objects",
+            "about",
+        )
     } == {
         "format": 1,
         "run_id": "r1",
@@ -117,7 +133,10 @@ def test_a_sealed_run(store, scratch):
         "schema_version": "1.3.0",
         "plan": ["attr_cast", "validate"],
         "tool": {"merestone": "0.1.0"},
-        "previous": before,
+        "heads": [before],
+        "origin": "own",
+        "findings": [{"rule": "null"}],
+        "objects": [{"path": "_lineage/_schemas/1.3.0.yaml", "bytes": len(schema), "sha256": hashlib.sha256(schema).hexdigest()}],
         "about": {"dataset": "parcels"},
     }
     data = store.get(f"_lineage/{part}")
@@ -140,7 +159,7 @@ def test_a_sealed_run(store, scratch):
             "last_feature": "ä",
         }
     ]
-    assert doc["root"] == merkle.root_of_parts([root]).hex()
+    assert doc["root"] == merkle.root_of_run([root], told_by(doc)).hex()
 
 
 def test_what_went_in_is_what_is_read(store, scratch):

@@ -80,8 +80,8 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Chang
         found = [each for each in run.evidence.lines if each.num_rows]
         findings = write_table(run.store, f"_findings/{stem}.parquet", pa.concat_tables(found)) if found else None
         step("lineage.before")
-        lineage = seal(run)
         keep_rejects(run)
+        lineage = seal(run)
         step("lineage.after")
         held = sum(each.rows for each in (*verdict.plan.carried, *written))
         if held != verdict.features:

@@ -5,7 +5,9 @@ Not here: which forms there are (`run_manifest`, `tombstone`, `retention`).
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from merestone.document.json_reader import parse_json
@@ -15,6 +17,12 @@ DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 PATH = re.compile(r"(?!\.\.?(/|$))[^/\\\x00]+(/(?!\.\.?(/|$))[^/\\\x00]+)*")
 """A name below a store, as stores know them."""
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z")
+
+
+def told(manifest: Mapping[str, Any]) -> bytes:
+    """What a run manifest tells, as its Merkle tree takes it: all members but the root, sorted by name, as JSON without blanks."""
+    rest = {name: value for name, value in manifest.items() if name != "root"}
+    return json.dumps(rest, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
 
 
 def read_json(data: bytes, form: dict[str, Any]) -> dict[str, Any]:

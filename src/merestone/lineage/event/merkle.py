@@ -91,10 +91,15 @@ class Growing:
         return root_of(np.concatenate([self._rest[:0], *self._blocks, *last]))
 
 
-def root_of_parts(roots: Sequence[bytes]) -> bytes:
-    """The root of a run from the roots of its parts."""
-    joined = b"".join(leaf_of(each) for each in roots)
-    return root_of(np.frombuffer(joined, np.uint8).reshape(-1, SIZE))
+def leaves_of_run(roots: Sequence[bytes], told: bytes) -> npt.NDArray[np.uint8]:
+    """The leaves of a run: the roots of its parts, and last what its run manifest tells (`form.told`)."""
+    joined = b"".join(leaf_of(each) for each in (*roots, told))
+    return np.frombuffer(joined, np.uint8).reshape(-1, SIZE)
+
+
+def root_of_run(roots: Sequence[bytes], told: bytes) -> bytes:
+    """The root of a run."""
+    return root_of(leaves_of_run(roots, told))
 
 
 @dataclass(frozen=True, slots=True)

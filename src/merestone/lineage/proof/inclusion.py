@@ -2,33 +2,38 @@
 
 Not here: the tree itself (`merkle`), the data files of a dataset (`publish.verify`).
 
-What is compared: each part with its run manifest (size, checksum, rows, order, event ids, Merkle root), each run manifest with its own
-totals, and with the checksum that others remember of it: the next run (`previous`), and the dataset's manifests (`remembered`).
+What is compared: each part with its run manifest (size, checksum, rows, order, event ids, Merkle root), each run manifest with its own root,
+with the counts of its events, and with the checksum that others remember of it: the next runs (`heads`), and the dataset's manifests and run
+records (`remembered`). And all that run manifests, tombstones and holds remember of other objects.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.document.own_digest import fault_of
 from merestone.errors import CorruptError, UsageError
 from merestone.lineage.event import columns, merkle
+from merestone.lineage.event.form import read_json, told
 from merestone.lineage.event.record import IDENTITY
-from merestone.lineage.event.schema import is_newer
+from merestone.lineage.event.schema import SCHEMA, is_newer, schema_text
 from merestone.lineage.store.reading import read_part
-from merestone.lineage.store.recorded_schema import conflicts
+from merestone.lineage.store.recorded_schema import SCHEMAS, conflicts
 from merestone.lineage.store.run_manifest import RunManifest, read_manifest
-from merestone.lineage.store.tombstone import Expired, entries, read_tombstone, tombstone_names
-from merestone.lineage.store.writing import ROOT, RUNS, Part, below
+from merestone.lineage.store.tombstone import TOMBSTONES, Expired, entries, read_tombstone, tombstone_names
+from merestone.lineage.store.witness import HOLDS, QUARANTINE
+from merestone.lineage.store.writing import ROOT, RUNS, VERDICTS, Part, below, checksum_of
 from merestone.storage.port import Store
 
-_COPY = 1 << 20
 _UNKNOWN = "of lineage schema {}: the hash of an event covers fields that this version of Merestone does not know"
 
 
@@ -69,13 +74,17 @@ def verify_runs(store: Store, root: str = ROOT, *, remembered: Mapping[str, str]
         if known.setdefault(path, checksum) != checksum:
             found.append(Damage(path, "is remembered by a tombstone in another form"))
     for run in runs:
-        previous = run.doc.get("previous")
-        if previous is not None and known.setdefault(previous["run_manifest"], previous["sha256"]) != previous["sha256"]:
-            found.append(Damage(run.path, f"remembers another {previous['run_manifest']} than the dataset does"))
-    found += _verify_remembered(store, known)
-    found += [
-        Damage(path, f"conflicts with the schema of this version of Merestone: {problem}") for path, problem in conflicts(store, root)
-    ]
+        named = [(head["run_manifest"], head["sha256"]) for head in run.doc["heads"]]
+        named += [(each["path"], each["sha256"]) for each in run.doc["objects"]]
+        found += [
+            Damage(run.path, f"remembers another {path} than others do")
+            for path, checksum in named
+            if known.setdefault(path, checksum) != checksum
+        ]
+    conflicting = dict(conflicts(store, root))
+    found += [Damage(path, f"conflicts with the schema of this version of Merestone: {problem}") for path, problem in conflicting.items()]
+    found += _verify_remembered(store, {path: checksum for path, checksum in known.items() if path not in conflicting})
+    found += _verify_beside(store, root, {*known, *conflicting})
     for run in runs:
         expired = gone.get(run.path.removeprefix(below(root, "")))
         found += verify_run(store, run, root) if expired is None else _verify_expired(store, run, expired, root)
@@ -92,6 +101,32 @@ def _verify_remembered(store: Store, known: Mapping[str, str]) -> Iterator[Damag
             continue
         if hashlib.sha256(data).hexdigest() != checksum:
             yield Damage(path, "is not the file that was sealed: its checksum differs from the one that was remembered")
+
+
+def _verify_beside(store: Store, root: str, told_of: Collection[str]) -> Iterator[Damage]:
+    """What stands beside the runs, by its own marks: it may be younger than the last run, which would remember it."""
+    for name, _ in store.list(below(root, f"{SCHEMAS}/")):
+        running = (
+            name.endswith(f"/{SCHEMA.version}.yaml") and store.get(name) == schema_text().encode()
+        )  # an attempt may have died after it
+        if name not in told_of and not running:
+            yield Damage(name, "is a schema by which no run wrote")
+    for name, _ in chain(store.list(below(root, f"{TOMBSTONES}/")), store.list(below(root, f"{HOLDS}/"))):
+        data = store.get(name)
+        if fault := fault_of(data):
+            yield Damage(name, fault)
+        elif _id_of(data) != name.rpartition("/")[2].partition(".")[0]:
+            yield Damage(name, f"is that of {_id_of(data)}")
+    for name, _ in store.list(below(root, f"{QUARANTINE}/")):
+        if name not in told_of:
+            yield Damage(name, "is accounted for by nothing: no sealed run lists it")
+        elif not name.endswith(f"-{checksum_of(store, name)[1][:16]}.ndjson"):
+            yield Damage(name, "is altered: its name carries another checksum")
+
+
+def _id_of(data: bytes) -> str:
+    found: str = read_json(data, {"id": str})["id"]
+    return found
 
 
 def _tombstones(store: Store, root: str, found: list[Damage]) -> tuple[dict[str, Expired], list[tuple[str, str]]]:
@@ -127,20 +162,37 @@ def _verify_expired(store: Store, run: RunManifest, expired: Expired, root: str)
             yield Damage(path, fault.message)
         return
     yield from verify_run(store, kept, path.partition(f"/{RUNS}/")[0])
+    yield from _verify_remembered(store, {each["path"]: each["sha256"] for each in kept.doc["objects"]})
 
 
 def verify_run(store: Store, run: RunManifest, root: str = ROOT) -> Iterator[Damage]:
     """What of one sealed run is not as its run manifest says."""
-    for part in run.parts:
-        yield from _verify_part(store, run, part, root)
+    steps: Counter[tuple[str, str, str]] = Counter()
+    damages = [each for part in run.parts for each in _verify_part(store, run, part, steps, root)]
+    yield from damages
     yield from _verify_totals(run)
+    if damages:
+        return  # its events cannot be counted
+    said = {(each["stage"], each["event_type"], each["outcome"]): each["events"] for each in run.doc["steps"]}
+    if said != dict(steps):
+        yield Damage(run.path, "its steps are not those of its events")
+    counted: Counter[str] = Counter()
+    for (_, _, outcome), events in steps.items():
+        counted[VERDICTS[outcome]] += events
+    if any(run.counts[name] != counted[name] for name in VERDICTS.values()):
+        yield Damage(run.path, "its counts are not those of its events")
 
 
 def _verify_totals(run: RunManifest) -> Iterator[Damage]:
-    if merkle.root_of_parts([bytes.fromhex(part.root) for part in run.parts]).hex() != run.root:
-        yield Damage(run.path, "its Merkle root is not the root over its parts")
+    if merkle.root_of(leaves_of(run)).hex() != run.root:
+        yield Damage(run.path, "its Merkle root is not the root over its parts and itself")
     if sum(part.rows for part in run.parts) != run.counts["total_events"]:
         yield Damage(run.path, "its total of events is not the sum over its parts")
+
+
+def leaves_of(run: RunManifest) -> Any:
+    """The leaves of a run's Merkle tree, as its run manifest gives them: those of its own parts, also where they have expired."""
+    return merkle.leaves_of_run([bytes.fromhex(each["root"]) for each in run.doc["parts"]], told(run.doc))
 
 
 def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) -> list[dict[str, Any]]:
@@ -156,7 +208,7 @@ def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) ->
     run = read_manifest(store, run_manifest)
     if is_newer(run.schema_version):
         raise CorruptError(f"{run.path} is {_UNKNOWN.format(run.schema_version)}", field=run.path, hint="use a newer version of Merestone")
-    roots = np.frombuffer(b"".join(merkle.leaf_of(bytes.fromhex(part.root)) for part in run.parts), np.uint8).reshape(-1, merkle.SIZE)
+    roots = leaves_of(run)
     proofs: list[dict[str, Any]] = []
     for number, part in enumerate(run.parts):
         if not part.first_feature <= feature_id <= part.last_feature:
@@ -190,10 +242,11 @@ def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) ->
     return proofs
 
 
-def _verify_part(store: Store, run: RunManifest, part: Part, root: str) -> Iterator[Damage]:
+def _verify_part(store: Store, run: RunManifest, part: Part, steps: Counter[tuple[str, str, str]], root: str) -> Iterator[Damage]:
+    """What is wrong with a part; where nothing is, its events are counted by stage, type and outcome."""
     path = below(root, part.path)
     try:
-        size, checksum = _checksum(store, path)
+        size, checksum = checksum_of(store, path)
     except FileNotFoundError:
         yield Damage(path, "is missing: a sealed run lists it", run.path)
         return
@@ -213,15 +266,9 @@ def _verify_part(store: Store, run: RunManifest, part: Part, root: str) -> Itera
         yield Damage(path, f"holds events of another run than {run.run_id!r}", run.path)
     if (wrong := _wrong_ids(table)) is not None:
         yield Damage(path, f"event_id {wrong!r} is not that of its row", run.path)
-
-
-def _checksum(store: Store, path: str) -> tuple[int, str]:
-    digest, size = hashlib.sha256(), 0
-    with store.open(path) as file:
-        while data := file.read(_COPY):
-            digest.update(data)
-            size += len(data)
-    return size, digest.hexdigest()
+    counted = table.group_by(["stage", "event_type", "outcome"], use_threads=False).aggregate([([], "count_all")])
+    for each in counted.to_pylist():
+        steps[each["stage"], each["event_type"], each["outcome"]] += each["count_all"]
 
 
 def _wrong_ids(table: pa.Table) -> str | None:

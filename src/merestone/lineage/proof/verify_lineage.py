@@ -103,11 +103,12 @@ def verify_folder(folder: Path, trusted: str | None) -> None:
     check(json.loads(files["contract.json"]) == manifests[-1]["contract"], "contract.json is not that of the newest manifest")
     runs = {name: json.loads(files[name]) for name in listed if name.startswith("runs/lineage/")}
     for name, run in runs.items():
-        roots = [digest(b"\x00" + bytes.fromhex(part["root"])) for part in run["parts"]]
-        check(root_of(roots).hex() == run["root"], f"{name}: its root is not the root over its parts")
+        told = json.dumps({key: run[key] for key in run if key != "root"}, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        leaves = [digest(b"\x00" + each) for each in (*(bytes.fromhex(part["root"]) for part in run["parts"]), told.encode())]
+        check(root_of(leaves).hex() == run["root"], f"{name}: its root is not the root over its parts and itself")
     for who, lineage in [
         *((f"version {each['version']}", each["lineage"]) for each in manifests),
-        *((f"{name}: the one before", each["previous"]) for name, each in runs.items()),
+        *((f"{name}: the one before", head) for name, each in runs.items() for head in each["heads"]),
     ]:
         name = "runs/lineage/" + lineage["run_manifest"].rpartition("/")[2] if lineage else ""
         check(not lineage or sums.get(name) == lineage["sha256"], f"the run of {who} is another one")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import calendar
 import hashlib
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.document.own_digest import with_digest
 from merestone.errors import ConflictError, CorruptError, UsageError
 from merestone.identity.key import written_ids
 from merestone.lineage.event import columns
@@ -32,10 +32,10 @@ from merestone.lineage.store import reading, steps
 from merestone.lineage.store.run_manifest import RunManifest, runs_of
 from merestone.lineage.store.tombstone import FORMAT, TOMBSTONES, expired_runs, tombstone_names
 from merestone.lineage.store.verdict import verdict
-from merestone.lineage.store.writing import ROOT, RunWriter, SealedRun, below
+from merestone.lineage.store.witness import HOLDS
+from merestone.lineage.store.writing import ROOT, Besides, RunWriter, SealedRun, below
 from merestone.storage.port import Store
 
-HOLDS = "_holds"
 BASELINE = "_baseline"
 _WINDOW = re.compile(r"P(?=[0-9])(?:([0-9]{1,4})Y)?(?:([0-9]{1,5})M)?(?:([0-9]{1,5})W)?(?:([0-9]{1,6})D)?")
 _PREFIX = re.compile(r"run_date=(\d{4}-\d{2}-\d{2})/")
@@ -261,6 +261,7 @@ def expire(
     )
     doc = {
         "format": FORMAT,
+        "id": this.number,
         "expired_utc": _stamp(this.time),
         "window": this.window,
         "basis": this.basis,
@@ -349,6 +350,7 @@ def _carried(store: Store, run: RunManifest, ids: pa.Array, this: Pass, root: st
         plan=run.plan,
         tool=run.doc["tool"],
         time=this.time,
+        besides=Besides(origin=run.doc["origin"]),
         about=about,
     )
 
@@ -377,4 +379,4 @@ def _stamp(time: datetime) -> str:
 
 
 def _json(doc: Mapping[str, Any]) -> bytes:
-    return (json.dumps(doc, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
+    return with_digest(doc, indent=1)

@@ -29,8 +29,8 @@ def check_schema(store: Store, root: str) -> None:
         raise CorruptError(f"lineage of schema {SCHEMA.version} does not go into this store, {path}: {problem}", field=path, hint=_HINT)
 
 
-def record_schema(store: Store, root: str) -> None:
-    """As `check_schema`; then the schema that runs stands in the store.
+def record_schema(store: Store, root: str) -> str:
+    """As `check_schema`; then the schema that runs stands in the store, by the name that is returned.
 
     Raises:
         CorruptError: as `check_schema`.
@@ -41,6 +41,7 @@ def record_schema(store: Store, root: str) -> None:
     if store.size(path) is None:
         with suppress(FileExistsError):  # another writer of the same version came first
             store.create(path, schema_text().encode())
+    return path
 
 
 def conflicts(store: Store, root: str) -> Iterator[tuple[str, str]]:

@@ -9,8 +9,8 @@ Readers know paths from run manifests alone: a file that no sealed run lists is 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -32,6 +32,7 @@ _FORM: dict[str, Any] = {
     "plan": [str],
     "tool": dict,
     "root": HASH,
+    "steps": [{"stage": str, "event_type": str, "outcome": str, "events": int}],
     "counts": dict.fromkeys(("total_events", "passed", "rejected", "warned"), int),
     "parts": [
         {
@@ -45,7 +46,10 @@ _FORM: dict[str, Any] = {
             "last_feature": str,
         }
     ],
-    "previous": (None, {"run_manifest": PATH, "sha256": HASH, "root": HASH}),
+    "origin": re.compile("own|foreign"),
+    "findings": [dict],
+    "objects": [{"path": PATH, "bytes": int, "sha256": HASH}],
+    "heads": [{"run_manifest": PATH, "sha256": HASH, "root": HASH}],
     "about": dict,
 }
 
@@ -69,6 +73,11 @@ class RunManifest:
     root: str
     doc: dict[str, Any]
     expired: Expired | None = None
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another program ran, and Merestone only keeps what it said."""
+        return bool(self.doc["origin"] == "foreign")
 
 
 def read_manifest(store: Store, path: str, *, sha256: str | None = None) -> RunManifest:
@@ -155,20 +164,23 @@ def sealed_runs(store: Store, root: str = ROOT) -> list[RunManifest]:
 
 
 def _in_order(found: Sequence[RunManifest]) -> list[RunManifest]:
-    """By when they were sealed. What one of them remembers came before it whatever the clock said then; between others the clock decides."""
+    """By when they were sealed. What one of them names came before it whatever the clock said then; between others the clock decides."""
     named = {_name(each.path): each for each in found}
     ranks: dict[str, tuple[str, int]] = {}
-    for each in found:
-        chain: dict[str, RunManifest] = {}
-        name: str | None = _name(each.path)
-        while name in named and name not in ranks and name not in chain:
-            chain[name] = named[name]
-            previous = named[name].doc["previous"]
-            name = _name(previous["run_manifest"]) if previous else None
-        time, depth = ranks.get(name, ("", 0)) if name is not None else ("", 0)
-        for one, run in reversed(chain.items()):
-            time, depth = max(time, run.sealed_utc), depth + 1
-            ranks[one] = time, depth
+    entered: set[str] = set()
+    waiting = list(named)
+    while waiting:
+        name = waiting[-1]
+        before = [each for head in named[name].doc["heads"] if (each := _name(head["run_manifest"])) in named]
+        left = [each for each in before if each not in ranks and each not in entered]
+        if name not in ranks and left:
+            entered.add(name)
+            waiting += left
+            continue
+        waiting.pop()
+        if name not in ranks:
+            behind = [ranks[each] for each in before if each in ranks]
+            ranks[name] = max([named[name].sealed_utc, *(time for time, _ in behind)]), max([0, *(depth for _, depth in behind)]) + 1
     return sorted(found, key=lambda each: (*ranks[_name(each.path)], each.run_id, each.attempt))
 
 
@@ -187,23 +199,6 @@ def runs_of(store: Store, root: str = ROOT, *, only: Sequence[str] = ()) -> list
         if not only or each.run_id in only:
             found[each.run_id] = sorted([*found.pop(each.run_id, []), each], key=lambda one: one.attempt)  # the last one met stands last
     return list(found.values())
-
-
-def newest_run(store: Store, root: str = ROOT) -> dict[str, Any] | None:
-    """The run that was sealed last, refused and ingested ones too, as the next one remembers it: so none of them can vanish unseen."""
-    found = []
-    for name, _ in store.list(below(root, f"{RUNS}/")):
-        with suppress(CorruptError):  # a damaged one is for `verify` to name; the next night goes on without it
-            found.append(read_manifest(store, name))
-    if not found:
-        return None
-    last = _in_order(found)[-1]
-    return {
-        "run_manifest": last.path,
-        "sha256": hashlib.sha256(store.get(last.path)).hexdigest(),
-        "events": last.counts["total_events"],
-        "root": last.root,
-    }
 
 
 def attempts_of(store: Store, run_id: str, root: str = ROOT) -> list[RunManifest]:

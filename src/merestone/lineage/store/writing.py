@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import numpy as np
@@ -30,19 +30,22 @@ import pyarrow.compute as pc
 
 from merestone.errors import ConflictError
 from merestone.lineage.event import columns, merkle
+from merestone.lineage.event.form import told
 from merestone.lineage.event.record import MAX_ATTEMPT, check_identity
 from merestone.lineage.event.schema import SCHEMA
 from merestone.lineage.store.encode_part import PartFacts, PartUnit, encode_part, part_units
 from merestone.lineage.store.recorded_schema import record_schema
 from merestone.storage.port import Store
 
+Origin = Literal["own", "foreign"]
 FORMAT = 1
 RUNS = "_runs"
 ROOT = "_lineage"
 PART_ROWS = 1_000_000  # a usual night is one part; a question about one feature reads one footer of it
 GROUP_ROWS = 16_384
 CarryOut = Callable[[Callable[[PartUnit], tuple[Any, PartFacts]], Iterable[PartUnit]], Iterable[tuple[Any, PartFacts]]]
-_VERDICTS = {"PASS": "passed", "REJECT": "rejected", "WARN": "warned"}
+VERDICTS = {"PASS": "passed", "REJECT": "rejected", "WARN": "warned"}
+_COPY = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,23 @@ class Part:
             "first_feature": self.first_feature,
             "last_feature": self.last_feature,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Besides:
+    """What a run manifest names and holds beside its events; all of it is under its Merkle root.
+
+    Attributes:
+        heads: the sealed runs that no other names (`witness.seen`), which chains the runs.
+        objects: what is to be remembered with its checksum: run records, rejected rows, quarantine (`witness.Seen.remembered`).
+        findings: what was wrong with the delivery, of a run that was refused.
+        origin: whose run it is: `foreign` where another program ran.
+    """
+
+    heads: Sequence[Mapping[str, Any]] = ()
+    objects: Sequence[Mapping[str, Any]] = ()
+    findings: Sequence[Mapping[str, Any]] = ()
+    origin: Origin = "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +170,7 @@ class RunWriter:
         """Events written so far: total_events, passed, rejected, warned."""
         found = {"total_events": self.events, "passed": 0, "rejected": 0, "warned": 0}
         for (_, _, outcome), events in self._steps_now().items():
-            found[_VERDICTS[outcome]] += events
+            found[VERDICTS[outcome]] += events
         return found
 
     def seal(
@@ -162,7 +182,7 @@ class RunWriter:
         plan: Sequence[str],
         tool: Mapping[str, str],
         time: datetime,
-        previous: Mapping[str, Any] | None = None,
+        besides: Besides | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> SealedRun:
         """Copy the parts into the store and write the run manifest, which makes them count.
@@ -174,7 +194,7 @@ class RunWriter:
             plan: the stages that act on a feature in this run, in order (without `publish`).
             tool: versions of the software.
             time: now, aware.
-            previous: the run that was sealed before this one (`run_manifest.newest_run`); the run manifest repeats it, which chains the runs.
+            besides: what the run manifest names and holds beside the events; nothing by default.
             about: what else the run manifest should say (dataset, contract, delivery).
 
         Raises:
@@ -182,7 +202,8 @@ class RunWriter:
             CorruptError: the store was written by a schema that conflicts with the one that runs (`recorded_schema`).
             StoreError: the store cannot be written.
         """
-        record_schema(store, root)
+        besides = besides or Besides()
+        schema = witness_of(store, record_schema(store, root))
         self._flush()
         folder = f"run_date={run_date.isoformat()}/run_id={quote(self.run_id, safe='')}"
         parts = []
@@ -195,9 +216,9 @@ class RunWriter:
                     path, facts.rows, facts.size, facts.sha256, facts.root.hex(), facts.target_crs, facts.first_feature, facts.last_feature
                 )
             )
-        total = merkle.root_of_parts([each.facts.root for each in self._written]).hex()
-        doc = {
+        doc: dict[str, Any] = {
             "format": FORMAT,
+            "origin": besides.origin,
             "run_id": self.run_id,
             "attempt": self.attempt,
             "run_date": run_date.isoformat(),
@@ -211,10 +232,12 @@ class RunWriter:
                 for (stage, kind, outcome), events in sorted(self._steps.items())
             ],
             "parts": [each.to_json() for each in parts],
-            "root": total,
-            "previous": dict(previous) if previous is not None else None,
+            "findings": [dict(each) for each in besides.findings],
+            "objects": sorted([schema, *map(dict, besides.objects)], key=lambda each: each["path"]),
+            "heads": [dict(each) for each in besides.heads],
             "about": dict(about or {}),
         }
+        total = doc["root"] = merkle.root_of_run([each.facts.root for each in self._written], told(doc)).hex()
         data = (json.dumps(doc, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
         name = below(root, run_manifest_name(self.run_id, self.attempt))
         try:
@@ -247,6 +270,22 @@ class RunWriter:
             with open(local, "wb") as file:  # noqa: PTH123 - as above
                 file.write(data)
             self._written.append(_Written(local, facts))
+
+
+def witness_of(store: Store, path: str) -> dict[str, Any]:
+    """An object as a run manifest remembers it: `path`, `bytes`, `sha256`. Raises FileNotFoundError where there is none."""
+    size, checksum = checksum_of(store, path)
+    return {"path": path, "bytes": size, "sha256": checksum}
+
+
+def checksum_of(store: Store, path: str) -> tuple[int, str]:
+    """Size and SHA-256 of an object, read piece by piece. Raises FileNotFoundError where there is none."""
+    digest, size = hashlib.sha256(), 0
+    with store.open(path) as file:
+        while data := file.read(_COPY):
+            digest.update(data)
+            size += len(data)
+    return size, digest.hexdigest()
 
 
 def below(root: str, path: str) -> str:
