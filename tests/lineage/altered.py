@@ -2,7 +2,7 @@
 
 import json
 
-from merestone.lineage.event.form import told
+from merestone.lineage.event.form import said
 from merestone.lineage.event.merkle import root_of_run
 
 LEFT_OUT = object()
@@ -33,4 +33,4 @@ def altered(doc, place, value):
 
 def sealed_again(doc):
     """The bytes of a run manifest whose root is made to fit what it says."""
-    return json.dumps({**doc, "root": root_of_run([bytes.fromhex(each["root"]) for each in doc["parts"]], told(doc)).hex()}).encode()
+    return json.dumps({**doc, "root": root_of_run([bytes.fromhex(each["root"]) for each in doc["parts"]], said(doc)).hex()}).encode()

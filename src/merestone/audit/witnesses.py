@@ -123,7 +123,7 @@ def of_names(
         named: all objects that versions name; None where that cannot be known.
         versions: the versions in the chain.
         runs: the run manifests that can be read, baselines too, by path.
-        broken: what cannot be read, so that it may name more.
+        broken: what cannot be read; it may name more.
     """
     yield from _manifests(store, records, {each.version for each in versions})
     # A version whose number was taken meanwhile left a page under each number that it foresaw.

@@ -32,7 +32,7 @@ class Pointer:
     sha256: str
 
     def to_bytes(self) -> bytes:
-        """The bytes that stand on disk (UTF-8 JSON), with their own digest: so a damaged pointer is told from a damaged manifest."""
+        """The bytes that stand on disk (UTF-8 JSON), with their own digest, which shows whether the pointer or its manifest is damaged."""
         return with_digest({"manifest": self.manifest, "version": self.version, "run_id": self.run_id, "sha256": self.sha256})
 
     @classmethod

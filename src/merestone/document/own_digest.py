@@ -1,4 +1,4 @@
-"""JSON documents that carry their own digest, so that one altered byte shows without another witness.
+"""JSON documents that carry their own digest: one altered byte shows without another witness.
 
 Not here: what the documents mean, and who else remembers their checksum (`audit.verify`).
 

@@ -189,7 +189,7 @@ def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> Non
 
 
 def begin_by_bytes(run: Run) -> None:
-    """As `begin_attempt`, for a delivery that no keys identify: by the bytes of its files, so that a retry is the same run.
+    """As `begin_attempt`, for a delivery that no keys identify: by the bytes of its files. A retry is the same run.
 
     Raises:
         SourceError: a file cannot be read.

@@ -91,7 +91,7 @@ def test_what_was_sealed_verifies(sealed):
     assert len(names(store, ".parquet")) == 12
     assert verify_runs(store) == []
     assert verify_runs(store, remembered=remembered) == []
-    assert verify_runs(LocalStore(Path(store.url) / "nothing")) == []
+    assert verify_runs(LocalStore(Path(store.root) / "nothing")) == []
 
 
 @pytest.mark.parametrize("place", [10, 200, -60, -3])

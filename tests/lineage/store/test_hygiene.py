@@ -42,14 +42,14 @@ def store(tmp_path):
 
 
 def put(store, path, schema=LINEAGE_ARROW_SCHEMA):
-    target = Path(store.url) / "_lineage" / path
+    target = Path(store.root) / "_lineage" / path
     target.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(schema.empty_table(), target)
 
 
 def test_what_merestone_writes_is_fit(store):
     assert check_partitions(store, "_lineage") == []
-    assert check_partitions(LocalStore(Path(store.url) / "_lineage")) == []
+    assert check_partitions(LocalStore(Path(store.root) / "_lineage")) == []
 
 
 @pytest.mark.parametrize("target", ["utm32", "EPSG%3A999999", "epsg%3A4258", "EPSG%3A04258", "OGC%3ACRS84", ""])
@@ -61,7 +61,7 @@ def test_a_target_that_is_no_canonical_code_fails(store, target):
 
 
 def test_a_folder_without_a_file_fails_too(store):
-    (Path(store.url) / "_lineage/target_crs=utm32").mkdir()
+    (Path(store.root) / "_lineage/target_crs=utm32").mkdir()
     assert check_partitions(store, "_lineage") == ["folder target_crs=utm32: 'utm32' is not a canonical EPSG:<code>"]
 
 
@@ -95,11 +95,11 @@ def test_files_that_say_nothing_or_cannot_be_read_fail(store):
 
 def test_an_empty_root_fails_unless_told(tmp_path):
     store = LocalStore(tmp_path)
-    assert check_partitions(store, "_lineage") == [f"{store.url}/_lineage holds no event files"]
+    assert check_partitions(store, "_lineage") == [f"{store.root}/_lineage holds no event files"]
     assert check_partitions(store, "_lineage", allow_empty=True) == []
 
 
 def test_hidden_files_are_nobodys_business(store):
     put(store, "_tmp/target_crs=utm32/part.parquet")
-    (Path(store.url) / "_lineage/.work/target_crs=utm32").mkdir(parents=True)
+    (Path(store.root) / "_lineage/.work/target_crs=utm32").mkdir(parents=True)
     assert check_partitions(store, "_lineage") == []

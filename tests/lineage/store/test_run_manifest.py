@@ -135,7 +135,7 @@ def test_a_clock_that_is_set_back_does_not_turn_runs_round(tmp_path_factory, clo
     assert [each[-1].run_id for each in runs_of(store)] == wanted
     assert [each["run_id"] for each in why(store, "a")] == wanted[::-1]
     assert history(store, "a").column("run_id").to_pylist() == wanted
-    assert [each.run_id for each in sealed_runs(LocalStore(f"{store.url}/_lineage"), "")] == wanted
+    assert [each.run_id for each in sealed_runs(LocalStore(store.root / "_lineage"), "")] == wanted
 
 
 def test_the_last_attempt_of_a_run_is_that_of_the_highest_number_whatever_the_clock_says(store, seal_at):

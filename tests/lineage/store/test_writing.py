@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from merestone.errors import ConflictError, UsageError
 from merestone.lineage.event import merkle
 from merestone.lineage.event.collector import LineageCollector
-from merestone.lineage.event.form import told as told_by
+from merestone.lineage.event.form import said
 from merestone.lineage.event.record import LineageEvent, make_sequence
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA, schema_text
 from merestone.lineage.proof.inclusion import verify_runs
@@ -159,7 +159,7 @@ def test_a_sealed_run(store, scratch):
             "last_feature": "ä",
         }
     ]
-    assert doc["root"] == merkle.root_of_run([root], told_by(doc)).hex()
+    assert doc["root"] == merkle.root_of_run([root], said(doc)).hex()
 
 
 def test_what_went_in_is_what_is_read(store, scratch):
@@ -251,7 +251,7 @@ def test_a_run_without_events_can_be_sealed(store, scratch):
     assert sealed.events == 0
     assert sealed.parts == ()
     assert read_run(store, "r1").num_rows == 0
-    assert conformance_summary(Path(store.url) / "_lineage", "r1")["total_events"] == 0
+    assert conformance_summary(Path(store.root) / "_lineage", "r1")["total_events"] == 0
 
 
 def test_an_attempt_is_sealed_once(store, scratch):
@@ -305,7 +305,7 @@ def test_files_that_no_sealed_run_lists_are_not_there(store, scratch):
     store.create(f"{folder}/part-2-dead-00000.parquet", whole[:100])
     store.create(f"{folder}/notes.txt", b"?")
     assert read_run(store, "r1").num_rows == 2
-    assert conformance_summary(Path(store.url) / "_lineage", "r1")["total_events"] == 2
+    assert conformance_summary(Path(store.root) / "_lineage", "r1")["total_events"] == 2
 
 
 NEVER = 1_000
@@ -386,7 +386,7 @@ def test_no_event_is_lost_and_none_counts_twice_whatever_breaks(tmp_path_factory
         writer = RunWriter(str(folder), "r1", attempt, f"n{attempt}", part_rows=part_rows, group_rows=4)
         with ThreadPoolExecutor(3) as workers:
             done = list(workers.map(lambda number, a=attempt, v=verdicts: told(v, a, number, batches[number]), order))
-        plain, breaking = [], Breaking(store.url, breaks)
+        plain, breaking = [], Breaking(store.root, breaks)
         try:
             for table, events in done:
                 breaking.reach()
@@ -417,7 +417,7 @@ def test_no_event_is_lost_and_none_counts_twice_whatever_breaks(tmp_path_factory
     standing = {(feature, stage) for feature, stage, outcome, _ in stands if outcome == "REJECT"}
     assert all((feature, stage) in standing or later[feature, stage] > attempt for feature, stage, attempt in rejects)
     outcomes = Counter(outcome for outcome, _ in model.values())
-    summary = conformance_summary(Path(store.url) / "_lineage", "r1")
+    summary = conformance_summary(Path(store.root) / "_lineage", "r1")
     assert (summary["total_events"], summary["passed"], summary["warned"], summary["rejected"]) == (
         len(model),
         outcomes["PASS"],
@@ -475,7 +475,7 @@ def test_a_kill_at_any_write_leaves_all_or_nothing_and_the_retry_completes(store
     code = tmp_path / "victim.py"
     code.write_text(VICTIM)
     done = subprocess.run(
-        [sys.executable, str(code), store.url, scratch, str(step)],
+        [sys.executable, str(code), str(store.root), scratch, str(step)],
         check=False,
         timeout=300,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -491,7 +491,7 @@ def test_a_kill_at_any_write_leaves_all_or_nothing_and_the_retry_completes(store
         with pytest.raises(UsageError, match="no sealed run 'r1'"):
             read_run(store, "r1")
     runpy.run_path(str(code))["work"](store, scratch, 2, "bb")
-    summary = conformance_summary(Path(store.url) / "_lineage", "r1")
+    summary = conformance_summary(Path(store.root) / "_lineage", "r1")
     assert summary["total_events"] == summary["features"] == summary["passed"] == 60
     assert [each.attempt for each in attempts_of(store, "r1")] == ([1, 2] if sealed else [2])
     assert read_run(store, "r0").num_rows == 4

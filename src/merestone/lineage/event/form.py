@@ -19,8 +19,8 @@ PATH = re.compile(r"(?!\.\.?(/|$))[^/\\\x00]+(/(?!\.\.?(/|$))[^/\\\x00]+)*")
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z")
 
 
-def told(manifest: Mapping[str, Any]) -> bytes:
-    """What a run manifest tells, as its Merkle tree takes it: all members but the root, sorted by name, as JSON without blanks."""
+def said(manifest: Mapping[str, Any]) -> bytes:
+    """What a run manifest says, as its Merkle tree takes it: all members but the root, sorted by name, as JSON without blanks."""
     rest = {name: value for name, value in manifest.items() if name != "root"}
     return json.dumps(rest, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
 

@@ -91,15 +91,15 @@ class Growing:
         return root_of(np.concatenate([self._rest[:0], *self._blocks, *last]))
 
 
-def leaves_of_run(roots: Sequence[bytes], told: bytes) -> npt.NDArray[np.uint8]:
-    """The leaves of a run: the roots of its parts, and last what its run manifest tells (`form.told`)."""
-    joined = b"".join(leaf_of(each) for each in (*roots, told))
+def leaves_of_run(roots: Sequence[bytes], said: bytes) -> npt.NDArray[np.uint8]:
+    """The leaves of a run: the roots of its parts, and last what its run manifest says (`form.said`)."""
+    joined = b"".join(leaf_of(each) for each in (*roots, said))
     return np.frombuffer(joined, np.uint8).reshape(-1, SIZE)
 
 
-def root_of_run(roots: Sequence[bytes], told: bytes) -> bytes:
+def root_of_run(roots: Sequence[bytes], said: bytes) -> bytes:
     """The root of a run."""
-    return root_of(leaves_of_run(roots, told))
+    return root_of(leaves_of_run(roots, said))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from merestone.document.own_digest import fault_of
 from merestone.errors import CorruptError, UsageError
 from merestone.lineage.event import columns, merkle
-from merestone.lineage.event.form import read_json, told
+from merestone.lineage.event.form import read_json, said
 from merestone.lineage.event.record import IDENTITY
 from merestone.lineage.event.schema import SCHEMA, is_newer, schema_text
 from merestone.lineage.store.reading import read_part
@@ -192,7 +192,7 @@ def _verify_totals(run: RunManifest) -> Iterator[Damage]:
 
 def leaves_of(run: RunManifest) -> Any:
     """The leaves of a run's Merkle tree, as its run manifest gives them: those of its own parts, also where they have expired."""
-    return merkle.leaves_of_run([bytes.fromhex(each["root"]) for each in run.doc["parts"]], told(run.doc))
+    return merkle.leaves_of_run([bytes.fromhex(each["root"]) for each in run.doc["parts"]], said(run.doc))
 
 
 def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from merestone.errors import ConflictError
 from merestone.lineage.event import columns, merkle
-from merestone.lineage.event.form import told
+from merestone.lineage.event.form import said
 from merestone.lineage.event.record import MAX_ATTEMPT, check_identity
 from merestone.lineage.event.schema import SCHEMA
 from merestone.lineage.store.encode_part import PartFacts, PartUnit, encode_part, part_units
@@ -237,7 +237,7 @@ class RunWriter:
             "heads": [dict(each) for each in besides.heads],
             "about": dict(about or {}),
         }
-        total = doc["root"] = merkle.root_of_run([each.facts.root for each in self._written], told(doc)).hex()
+        total = doc["root"] = merkle.root_of_run([each.facts.root for each in self._written], said(doc)).hex()
         data = (json.dumps(doc, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
         name = below(root, run_manifest_name(self.run_id, self.attempt))
         try:
