@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
+from merestone.columnar.unicode import nfc
 from merestone.dataset import feed
 from merestone.dataset.feed import FEED_SCHEMA, Changes
 from merestone.dataset.manifest import Box
@@ -251,7 +252,7 @@ def _comparable(condition: Condition, column: Any) -> tuple[Any, Any]:
     if not isinstance(value, str) or pa.types.is_nested(kind) or pa.types.is_binary(kind):
         raise wrong
     if pa.types.is_string(kind):
-        return pc.utf8_normalize(column, form="NFC"), pa.scalar(unicodedata.normalize("NFC", value))
+        return nfc(column), pa.scalar(unicodedata.normalize("NFC", value))
     if not pa.types.is_temporal(kind):
         raise wrong
     try:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.unicode import normalised
 from merestone.contract.contract import Contract
 from merestone.gate.findings import NAMED
 from merestone.geometry.form import Scan
@@ -237,9 +238,7 @@ def twin_keys(field: str, texts: Sequence[str], rows: Sequence[int | None]) -> F
 
 def _folded(texts: pa.Array) -> pa.Array:
     """Lower case, blanks trimmed and runs of them made one, and letters that are drawn alike made alike (Unicode NFKC: full width, ligatures)."""
-    if not pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
-        texts = pc.utf8_normalize(texts, form="NFKC")
-    texts = pc.utf8_trim_whitespace(pc.utf8_lower(texts))
+    texts = pc.utf8_trim_whitespace(pc.utf8_lower(normalised(texts, "NFKC")))
     if pc.any(pc.match_substring_regex(texts, r"\s")).as_py():
         texts = pc.replace_substring_regex(texts, r"\s+", " ")
     return texts

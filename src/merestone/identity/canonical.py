@@ -17,10 +17,11 @@ from merestone.columnar import hashing
 from merestone.columnar.arrays import plain
 from merestone.columnar.form import Column
 from merestone.columnar.rounding import NumberGrid, number_column
+from merestone.columnar.unicode import nfc
 from merestone.contract.contract import FieldType
 from merestone.geometry import kernel
 from merestone.geometry.form import Grid, Shape
-from merestone.identity.text import nfc, nfc_name
+from merestone.identity.text import nfc_name
 from merestone.normalise.values import arrow_type
 
 _SCALARS = {"string", "integer", "number", "boolean", "date", "time", "timestamp", "timestamp_local", "decimal"}

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.unicode import nfc
 from merestone.geometry.form import Grid, Shape
 from merestone.identity.digest import DigestField, Layout, digest_batch
 from merestone.identity.grid import decimals_of_grid
 from merestone.identity.key import key_values
-from merestone.identity.text import nfc
 
 SAMPLES = 20
 

@@ -29,9 +29,10 @@ import pyarrow.compute as pc
 
 from merestone.columnar import hashing
 from merestone.columnar.arrays import plain
+from merestone.columnar.unicode import nfc
 from merestone.contract.contract import FieldType
 from merestone.identity.canonical import to_microseconds
-from merestone.identity.text import hexadecimal, nfc
+from merestone.identity.text import hexadecimal
 
 _CONTROL = "[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]"
 _AMBIGUOUS = _CONTROL + r"|\\u[0-9a-f]{4}"  # in a key of one text: what has to be written out for its id to be of no other text

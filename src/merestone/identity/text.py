@@ -1,6 +1,6 @@
-"""Whole columns as text: in NFC, as which text compares (Unicode normalisation), and bytes in hexadecimal digits.
+"""Text that stands for something else: bytes in hexadecimal digits, and the name of a column as it enters a digest.
 
-Not here: blanks, letter case and compatibility variants, which are content (Unicode UAX #15).
+Not here: whole columns of text in NFC, as which text compares (`columnar.unicode`). Blanks, letter case and compatibility variants are content.
 """
 
 from __future__ import annotations
@@ -10,18 +10,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 _DIGITS = np.frombuffer("".join(f"{value:02x}" for value in range(256)).encode(), "V2")
-
-
-def nfc(text: pa.Array) -> pa.Array:
-    """A string or large_string array in normalisation form C. Only values with more than ASCII are touched."""
-    ascii_only = pc.string_is_ascii(text)
-    if pc.all(ascii_only).as_py() is not False:  # None: there is no value at all
-        return text
-    other = pc.fill_null(pc.invert(ascii_only), False)
-    return pc.replace_with_mask(text, other, pc.utf8_normalize(text.filter(other), form="NFC"))
 
 
 def hexadecimal(data: Any) -> Any:

@@ -1,6 +1,6 @@
 """The reference system of GeoJSON text sequences, which can name none: WGS 84 (RFC 7946, section 4), reached without loss or not at all.
 
-Not here: the texts themselves (`extract`), transformations of deliveries (`normalise.crs`).
+Not here: the texts themselves (`extract`), transformations of deliveries (`normalise.transform`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pyproj import CRS, Transformer
 
 from merestone.errors import UsageError
 from merestone.geometry import kernel
+from merestone.normalise.transform import positions_of
 
 SEQUENCES = (".geojsons", ".geojsonl")
 """The suffixes of files that hold text sequences."""
@@ -40,8 +41,7 @@ def way_to_wgs84(epsg: int) -> Callable[[Any], Any] | None:
     transformer = Transformer.from_crs(source, CRS.from_epsg(4326), always_xy=True)
 
     def transformed(wkb: Any) -> Any:
-        x, y = transformer.transform(*np.ascontiguousarray(kernel.coordinates(wkb)).T)
-        return kernel.with_coordinates(wkb, np.column_stack([x, y]))
+        return kernel.with_coordinates(wkb, positions_of(transformer, *np.ascontiguousarray(kernel.coordinates(wkb)).T))
 
     return transformed
 

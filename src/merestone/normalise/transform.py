@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyproj
+from pyproj import Transformer
 
 from merestone.contract.contract import Contract, Field
 from merestone.geometry import kernel
@@ -109,12 +110,22 @@ def transform_steps(operation: Operation, failed: npt.NDArray[np.bool_], rows: i
     )
 
 
+def positions_of(transformer: Transformer, *ordinates: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Positions, (n, 2), of ordinates, (n,) each, in the CRS that a transformer leads to.
+
+    pyproj takes an array of one value for a scalar, and NumPy before 2.4 warns of that; so one position is handed over twice.
+    """
+    n = len(ordinates[0])
+    given = [np.repeat(each, 2) if n == 1 else each for each in ordinates]
+    x, y, *_ = transformer.transform(*given)  # type: ignore[call-overload]  # two to four of them
+    return np.column_stack([x[:n], y[:n]])
+
+
 def _moved(xy: npt.NDArray[np.float64], operation: Operation) -> npt.NDArray[np.float64]:
     x, y = xy[:, 0], xy[:, 1]
     if operation.epoch is None:
-        return np.column_stack(operation.transformer.transform(x, y))
-    x, y, *_ = operation.transformer.transform(x, y, np.zeros(len(xy)), np.full(len(xy), operation.epoch))
-    return np.column_stack([x, y])
+        return positions_of(operation.transformer, x, y)
+    return positions_of(operation.transformer, x, y, np.zeros(len(xy)), np.full(len(xy), operation.epoch))
 
 
 def _has_value(xy: npt.NDArray[np.float64], operation: Operation) -> npt.NDArray[np.bool_]:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.unicode import nfc
 from merestone.contract.contract import FieldType
 from merestone.document.json_reader import parse_json
 
@@ -180,10 +181,7 @@ def is_listlike(given: pa.DataType) -> bool:
 
 
 def _text(array: Any) -> Any:
-    array = array.cast(pa.string())
-    if pc.all(pc.string_is_ascii(array)).as_py() is not False:
-        return array
-    return pc.utf8_normalize(array, form="NFC")
+    return nfc(array.cast(pa.string()))
 
 
 def _boolean(array: pa.Array) -> Cast:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from merestone.change.guards import Box
+from merestone.columnar.unicode import nfc
 from merestone.dataset.known import Halves
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.partition import Partitions, Tree, build_tree, leaf_names, place
@@ -72,7 +72,7 @@ def codes_of(partitions: Partitions, values: Any) -> npt.NDArray[np.int32]:
     if pa.types.is_floating(values.type):
         raise TypeError("a partition column of floats is refused before any row is read")
     text = values if pa.types.is_string(values.type) else values.cast(pa.string())
-    encoded = pc.utf8_normalize(text, form="NFC").dictionary_encode(null_encoding="encode")
+    encoded = nfc(text).dictionary_encode(null_encoding="encode")
     codes = partitions.of_values(encoded.dictionary.to_pylist())
     return codes[np.asarray(encoded.indices)] if len(codes) else np.zeros(0, np.int32)
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from merestone.columnar import hashing
 from merestone.columnar.form import Piece
+from merestone.columnar.unicode import nfc
 from merestone.lineage.event.record import SEPARATOR, check_identity
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
 
@@ -43,8 +44,7 @@ def check_feature_ids(feature_ids: pa.Array) -> None:
         raise ValueError(f"feature_id is missing in row {pc.index(pc.is_null(feature_ids), True).as_py()} of the batch")
     lengths = pc.binary_length(feature_ids)
     bad = pc.or_(pc.equal(lengths, 0), pc.match_substring_regex(feature_ids, _CONTROL))
-    if not pc.all(pc.string_is_ascii(feature_ids)).as_py():
-        bad = pc.or_(bad, pc.not_equal(pc.utf8_normalize(feature_ids, form="NFC"), feature_ids))
+    bad = pc.or_(bad, pc.not_equal(nfc(feature_ids), feature_ids))
     if pc.any(bad).as_py():
         row = pc.index(bad, True).as_py()
         check_identity("feature_id", feature_ids[row].as_py())

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from merestone.columnar.unicode import nfc
 from merestone.errors import SourceError, UsageError
 from merestone.lineage.event import columns
 from merestone.lineage.event.collector import LineageCollector, base_stage
@@ -398,8 +399,7 @@ def _doubtful(table: pa.Table) -> Bools:
     for name in IDENTITY:
         column = table.column(name)
         mark(pc.match_substring_regex(column, _CONTROL))
-        if not pc.all(pc.string_is_ascii(column), min_count=0).as_py():
-            mark(pc.not_equal(pc.utf8_normalize(column, form="NFC"), column))
+        mark(pc.not_equal(nfc(column), column))
     outcome, reason = table.column("outcome"), table.column("rejection_reason")
     refused = pc.equal(outcome, "REJECT")
     mark(pc.and_(pc.equal(table.column("event_type"), "REJECT"), pc.invert(refused)))
