@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Form = Literal["NFC", "NFKC"]
-COMPOSES: Final = pc.utf8_normalize(pa.array(["u\u0308"]), form="NFC")[0].as_py() == "\u00fc"
+COMPOSES: Final = pc.utf8_normalize(pa.array(["u\u0308"]), form="NFC")[0].as_py() == "\u00fc"  # noqa: TID251 - the one place
 """Whether pyarrow puts letters together again. Before version 26 it gives NFD for NFC (apache/arrow issue 51225), so it is asked and not believed."""
 
 
@@ -30,7 +30,11 @@ def normalised(text: Any, form: Form) -> Any:
         return text
     other = pc.fill_null(pc.invert(ascii_only), False)
     given = text.filter(other)
-    return pc.replace_with_mask(text, other, pc.utf8_normalize(given, form=form) if COMPOSES else one_by_one(given, form))
+    return pc.replace_with_mask(text, other, _form(given, form))
+
+
+def _form(text: Any, form: Form) -> Any:
+    return pc.utf8_normalize(text, form=form) if COMPOSES else one_by_one(text, form)  # noqa: TID251 - as above
 
 
 def one_by_one(text: Any, form: Form) -> Any:
