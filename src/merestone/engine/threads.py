@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TypeVar
 
 from merestone.engine.window import in_order
@@ -23,8 +24,14 @@ class Threads:
     workers: int
 
     def run_units(self, task: Callable[[Unit], Result], units: Iterable[Unit]) -> Iterator[Result]:
-        """Apply `task` to each unit; with one worker in this thread."""
+        """Apply `task` to each unit; with one worker, or a single unit, in this thread."""
         if self.workers <= 1:
+            yield from map(task, units)
+            return
+        units = iter(units)
+        first = list(islice(units, 2))
+        units = chain(first, units)
+        if len(first) < 2:
             yield from map(task, units)
             return
         with ThreadPoolExecutor(self.workers, thread_name_prefix="merestone") as pool:

@@ -46,13 +46,14 @@ _NO_NUMBERS = (-9999.0, -99999.0, -999999.0, -999.0, -32768.0, -2147483648.0, -3
 """What systems write where they have no value."""
 
 
-def check_rows(
+def check_rows(  # noqa: PLR0913 - each is another look at the same rows
     batch: pa.RecordBatch,
     contract: Contract,
     *,
     delivered: Scan,
     stored: Scan,
     canonical: pa.Array,
+    exact: pa.Array | None = None,
     limits: tuple[float, float, float, float] | None = None,
     skip: npt.NDArray[np.bool_] | None = None,
     miscast: Sequence[RowFaults] = (),
@@ -66,6 +67,7 @@ def check_rows(
         delivered: scan of the geometry as delivered (before transform and snap): missing, empty, NaN, infinite.
         stored: scan of `canonical`.
         canonical: pyarrow binary array (n), the geometry that would be stored, in the contract's CRS.
+        exact: the same before rounding, where it is at hand: it says whether the delivery or the grid makes a geometry invalid.
         limits: xmin, ymin, xmax, ymax that ordinates cannot leave (`DEGREES` where the contract's CRS is geographic), None otherwise.
         skip: (n,) True for rows whose geometry a stage before has rejected already (no transform, collapse).
         miscast: the faults of `cast_batch` for these rows: what could not be cast is null in `batch`, and was no null in the delivery.
@@ -93,7 +95,7 @@ def check_rows(
         *bad_numbers,
         *outside(contract, stored, usable),
         *wide(contract, stored, canonical, limits, usable),
-        *validity(contract, delivered, stored, canonical, usable),
+        *validity(contract, delivered, stored, canonical, usable, exact),
     ]
 
 
@@ -346,7 +348,9 @@ def wide(
     return [catalogue.ANTIMERIDIAN.faults(contract.geometry_name, rows, severity="warning" if promised is None else "error", half=half)]
 
 
-def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: pa.Array, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
+def validity(
+    contract: Contract, delivered: Scan, stored: Scan, canonical: pa.Array, usable: npt.NDArray[np.bool_], exact: pa.Array | None = None
+) -> list[RowFaults]:
     """Simple Features validity (OGC 06-103r4) of lines and areas, with reason and position; points cannot be invalid.
 
     Faces of a solid stand upright and above each other; their validity in the plane says nothing: `3d_solid` judges the shell.
@@ -370,10 +374,19 @@ def validity(contract: Contract, delivered: Scan, stored: Scan, canonical: pa.Ar
         return found
     failing = rows[~kernel.valid(canonical if len(rows) == len(canonical) else canonical.take(pa.array(rows, pa.int64())))]
     if len(failing):
-        shapes = shapely.from_wkb(canonical.take(pa.array(failing, pa.int64())).to_numpy(zero_copy_only=False), on_invalid="ignore")
-        why = pa.array([_reason(text) for text in shapely.is_valid_reason(shapes)], pa.string())
-        found.append(catalogue.VALIDITY.faults(name, failing, why))
+        why = pa.array([_reason(text) for text in shapely.is_valid_reason(_shapes(canonical, failing))], pa.string())
+        by_grid = shapely.is_valid(_shapes(exact, failing)) if exact is not None else np.zeros(len(failing), np.bool_)
+        for case, mine in (("", ~by_grid), ("rounded", by_grid)):
+            if mine.any():
+                reasons, precision = why.filter(pa.array(mine)), contract.coordinate_precision
+                found.append(catalogue.VALIDITY.faults(name, failing[mine], reasons, case=case, precision=precision))
     return found
+
+
+def _shapes(wkb: pa.Array, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Some rows of a column as shapely geometries, None where one cannot be built."""
+    some: npt.NDArray[Any] = shapely.from_wkb(wkb.take(pa.array(rows, pa.int64())).to_numpy(zero_copy_only=False), on_invalid="ignore")
+    return some
 
 
 def _reason(text: str | None) -> str:

@@ -803,6 +803,13 @@ VALIDITY = Rule(
         "{what}",
         "Correct the geometry at the place named. It is never corrected here without a word.",
     ),
+    cases={
+        "rounded": Words(
+            "a geometry that is still valid when it is rounded to {precision} decimals",
+            "{what}",
+            "It is valid as delivered: agree on a larger `coordinate_precision`, or deliver it rounded and repaired.",
+        )
+    },
 )
 EXTENT = Rule(
     surface="geometry",

@@ -192,6 +192,7 @@ def _judged(batch: CandidateBatch, there: _InPlace, steps: ProcessSteps) -> list
         delivered=there.delivered,
         stored=there.scan,
         canonical=there.stored,
+        exact=there.exact.column(steps.contract.geometry_name),
         limits=steps.projection.limits,
         skip=there.skip,
         miscast=batch.miscast,
