@@ -61,7 +61,7 @@ def gdal_vrt(version: Version, name: str | None = None, adbc_driver: str | None 
     Args:
         version: what to show.
         name: the layer's name; the dataset's by default.
-        adbc_driver: path of a DuckDB library, for a GDAL without a Parquet driver (GDAL 3.11 or newer then reads through ADBC);
+        adbc_driver: path of a DuckDB library, for a GDAL without a Parquet driver (GDAL 3.12 or newer then reads through ADBC);
             None for a GDAL with one.
     """
     columns = version.columns
