@@ -2,7 +2,7 @@
 
 import pytest
 
-from merestone.words import distance, duration, listed, percent, size, visible
+from merestone.words import called, distance, duration, listed, percent, size, visible
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,10 @@ def test_a_list_says_how_many_more_there_are():
 
 def test_what_a_terminal_would_obey_is_escaped():
     assert visible("a\x1b[2Jb\u2028") == "a\\x1b[2Jb\\u2028"
+
+
+@pytest.mark.parametrize(
+    ("key", "row", "words"), [("g2", 1, "g2"), ("49", 1, "key 49"), ("-7", 1, "key -7"), ("105-6", 1, "105-6"), (None, 3, "row 3")]
+)
+def test_a_key_that_is_a_number_is_not_read_as_a_count(key, row, words):
+    assert called(key, row) == words

@@ -69,6 +69,13 @@ def percent(share: float) -> str:
     return f"{text} %"
 
 
+def called(key: str | None, row: int | None) -> str:
+    """A feature as a sentence names it: its key, "key 49" where that is a number and would be read as a count, or "row 3"."""
+    if key is None:
+        return f"row {row}"
+    return f"key {key}" if key.lstrip("-").isdigit() else key
+
+
 def listed(words: Sequence[str], count: int) -> str:
     """Words as a list: "a", "a and b", "a, b and c", "a, b and 12 more": `count` is how many there are, `words` the first of them."""
     if count > len(words):

@@ -7,6 +7,8 @@ import geopandas as gpd
 import pytest
 from shapely import Point, box, from_geojson
 
+from cli.products import rows
+from estate import save
 from merestone.results.result import CLASSES, LABELS
 
 CHANGED = {"p3", "p5"}
@@ -21,6 +23,49 @@ def test_the_last_step_is_told_by_default(published, merestone):
     assert said.startswith("product v1 to v2: 1 added, 2 changed, 1 removed, 37 unchanged")
     assert "1 attributes, 1 geometry" in said
     assert f"next       merestone changes {published.url} --from 1 --to 2 --html v2.html" in said
+
+
+def test_the_first_version_has_no_changes_before_it(product, merestone):
+    """A night after the first one, without a change, must not hand on the whole dataset once more."""
+    for _ in range(2):
+        assert merestone("publish", product.file, "--source", product.first).code == 0
+        said = merestone("changes", product.file)
+        assert said.out.startswith("product v1 to v1: no change, 40 unchanged")
+        assert "v1 is the first version" in said.err
+    doc = merestone("changes", product.file, "--json").doc
+    assert (doc["from"], doc["to"], doc["unchanged"], sum(doc["delta"].values())) == (1, 1, 40, 0)
+    doc = merestone("changes", product.file, "--from", 0, "--json").doc
+    assert (doc["from"], doc["to"], doc["delta"]["added"]) == (0, 1, 40)
+
+
+def test_rekeyed_is_counted_in_pairs_by_every_command(product, merestone, tmp_path):
+    product.settings["guard"] = {"max_changed_fraction": 1.0}
+    product.write(product.first)
+    renamed = [row | {"pid": f"q{row['rank']}"} if row["rank"] < 7 else row for row in rows()]
+    save(renamed, product.second)
+    copy, by_feed, feed = tmp_path / "copy.parquet", tmp_path / "by_feed.parquet", tmp_path / "feed.parquet"
+    merestone("publish", product.file)
+    for each in (copy, by_feed):
+        assert merestone("read", product.file, "--out", each).code == 0
+    commands = {
+        "dry run": ["publish", product.file, "--source", product.second, "--dry-run"],
+        "publish": ["publish", product.file, "--source", product.second],
+        "changes": ["changes", product.file, "--out", feed],
+        "folded": ["changes", product.file, "--from", 1],
+        "filtered": ["changes", product.file, "--where", "rank < 3"],
+        "diff": ["diff", product.first, product.second, "--key", "pid"],
+        "apply": ["apply", product.file, "--onto", copy],
+        "feed": ["apply", feed, "--onto", by_feed],
+        "rollback": ["rollback", product.file, "--to", 1, "--reason", "test"],
+        "back": ["changes", product.file],
+        "log": ["log", product.file],
+    }
+    found = {}
+    for name, words in commands.items():
+        doc = merestone(*words, "--json").doc
+        found[name] = (doc["versions"][0]["counts"] if name == "log" else doc["delta"])["rekeyed"]
+    assert found == dict.fromkeys(commands, 7) | {"filtered": 3}
+    assert len(merestone("changes", product.file, "--keys", "--json").doc["keys"]["rekeyed"]) == 14
 
 
 def test_keys_are_listed_on_demand(published, merestone):

@@ -179,6 +179,16 @@ def test_invalid_geometry_has_reason_and_place():
     assert findings[0].count == 1
 
 
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [("49", "key 49: self-intersection at 1, 1"), (None, "row 2 self-intersection at 1, 1"), ("b", "b self-intersection at 1, 1")],
+)
+def test_a_number_before_a_fault_is_no_count_of_faults(key, words):
+    bow_tie = wkb(SQUARE, "POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))")
+    _, findings = judged(pa.record_batch({"pid": ["48", key]}), contract(), bow_tie)
+    assert next(each for each in findings if each.rule == "validity").observed == words
+
+
 def test_wkb_that_cannot_be_read_is_named():
     _, findings = places(b"\x01\x03\x00", SQUARE)
     assert [(each.rule, each.observed) for each in findings] == [("validity", "g1 not readable as WKB")]

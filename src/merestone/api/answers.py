@@ -184,7 +184,7 @@ class ChangesResult(Shown):
         findings: always empty; the name is there because every comparison has it.
         html: the page that was written.
         out: the file of changes that was written.
-        notice: what was transformed on the way, in words.
+        notice: what was transformed on the way, and that the first version has none before it, in words.
         feed: the changed features; `feed.table` is a pyarrow table with a row for each.
         seconds: how long it took.
     """

@@ -108,7 +108,8 @@ def changes(
 
     Args:
         dataset: a folder, a URL, a publication file, or an opened dataset.
-        from_version: the older version, 0 for nothing; by default the one before `to_version`.
+        from_version: the older version, 0 for nothing; by default the one before `to_version`. The first version has none before it, and
+            changes from nothing are shown where they are asked for: a night after it that was `unchanged` has no changes.
         to_version: the newer version; by default the current one.
         bbox: only features whose box meets this one: xmin, ymin, xmax, ymax in the CRS of the dataset.
         polygon: only features that meet the polygons of this file, in any CRS.
@@ -129,6 +130,9 @@ def changes(
     """
     keep_apart({"html": html, "out": out}, [dataset, polygon])
     opened = whole(dataset)
+    first = from_version is None and opened.manifest(to_version).parent is None
+    if first:
+        from_version = opened.manifest(to_version).version
     wanted = filtered.filter_of(opened.version(to_version), bbox=bbox, polygon=None if polygon is None else os.fspath(polygon), where=where)
     if wanted:
         change, result = filtered.changes(opened, from_version, to_version, wanted, with_keys=keys)
@@ -139,6 +143,8 @@ def changes(
         extract.changes_file(opened.version(change.to_version), change, os.fspath(out), None if wanted else step.about(opened, change))
     if html is not None:
         _draw(show.change_map(opened, change, attribution), html)
+    notices = [text_crs.said(opened.version(change.to_version).columns.epsg, os.fspath(out))] if out is not None else []
+    notices += [f"v{change.to_version} is the first version: ask for the changes from 0 to see its features as added"] if first else []
     return ChangesResult(
         name=opened.manifest(change.to_version).name,
         start=change.from_version,
@@ -150,7 +156,7 @@ def changes(
         findings=result.findings,
         html=None if html is None else os.fspath(html),
         out=None if out is None else os.fspath(out),
-        notice=text_crs.said(opened.version(change.to_version).columns.epsg, os.fspath(out)) if out is not None else None,
+        notice="\n".join(each for each in notices if each is not None) or None,
         feed=change,
         seconds=result.seconds,
     )

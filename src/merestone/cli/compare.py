@@ -77,7 +77,7 @@ def diff(
     "from_version",
     type=click.IntRange(min=0),
     metavar="N",
-    help="The older version, 0 for nothing; the one before --to by default.",
+    help="The older version, 0 for nothing; the one before --to by default, none where --to is the first.",
 )
 @click.option("--to", "to_version", type=click.IntRange(min=1), metavar="M", help="The newer version; the current one by default.")
 @click.option("--html", metavar="FILE", help=_HTML)

@@ -163,9 +163,6 @@ def of_file(path: str) -> VersionStep:
         fields = [struct.type.field(place) for place in range(struct.type.num_fields)]
         schema = pa.schema([*fields, pa.field(geometry, pa.binary())], metadata={"geo": json.dumps(doc["geo"])})
         after = pa.Table.from_arrays([*struct.flatten(), rows.column("geometry").cast(pa.binary())], schema=schema)
-        names = table.column("class").to_pylist()
-        counts = {name: names.count(name) for name in feed.CLASSES}
-        counts |= {name: table.column(name).to_pylist().count(True) for name in ("reversed", "rekeyed")}
         return VersionStep(
             doc["name"],
             start,
@@ -176,7 +173,7 @@ def of_file(path: str) -> VersionStep:
             np.asarray(feed.has(table).combine_chunks()).astype(bool),
             after,
             doc["partitioning"],
-            counts,
+            feed.counted(table),
         )
     except (KeyError, TypeError, ValueError, pa.ArrowException) as fault:
         raise CorruptError(f"{path} is a damaged feed: {fault!r}", field=path, hint="copy or write it again") from fault

@@ -61,10 +61,16 @@ class Changes:
 
     def counts(self) -> dict[str, int]:
         """How many keys each class and label has."""
-        found = {each["values"]: each["counts"] for each in pc.value_counts(self.table.column("class")).to_pylist()}
-        return {name: found.get(name, 0) for name in CLASSES} | {
-            name: pc.sum(self.table.column(name)).as_py() or 0 for name in ("reversed", "rekeyed")
-        }
+        return counted(self.table)
+
+
+def counted(table: Any) -> dict[str, int]:
+    """How many features of a feed or a change log each class and label has; rekeyed ones are counted as pairs, as everywhere."""
+    kinds = table.column("class").cast(pa.string())
+    found = {each["values"]: each["counts"] for each in pc.value_counts(kinds).to_pylist()}
+    pairs = pc.and_(table.column("rekeyed"), pc.equal(kinds, "added"))
+    labels = {"reversed": table.column("reversed"), "rekeyed": pairs}
+    return {name: found.get(name, 0) for name in CLASSES} | {name: pc.sum(each).as_py() or 0 for name, each in labels.items()}
 
 
 def changes(dataset: Dataset, from_version: int | None = None, to_version: int | None = None, *, with_rows: bool = False) -> Changes:

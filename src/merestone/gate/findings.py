@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from merestone.results.finding import SAMPLES, Finding, RowFaults, Sample, Severity, Surface
 from merestone.rules.catalogue import rule_of
 from merestone.rules.rule import Rule
-from merestone.words import listed
+from merestone.words import called, listed
 
 NAMED = 5
 """How many values or features a sentence names; the samples carry more."""
@@ -227,7 +227,11 @@ def _samples(
 
 def _by_feature(family: _Family) -> str:
     """What is said of each: "i2 NaN, i3 infinite and 4 more"."""
-    words = [f"{each.id if each.id is not None else f'row {each.row}'} {each.observed}" for each in family.samples[:NAMED]]
+    words = []
+    for each in family.samples[:NAMED]:
+        name = called(each.id, each.row)
+        apart = ":" if each.id is not None and name != each.id else ""  # "key 49: ring self-intersection" is no count
+        words.append(f"{name}{apart} {each.observed}")
     return listed(words, family.count)
 
 

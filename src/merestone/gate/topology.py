@@ -29,7 +29,7 @@ from merestone.gate.topology_words import Words, areas, lengths
 from merestone.geometry import kernel
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules.catalogue import rule_of
-from merestone.words import listed
+from merestone.words import called, listed
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -192,7 +192,7 @@ def told(breach: Breach, name: Name) -> list[str]:
     """What is seen at each place of a breach, in words."""
     ones, others = _named(breach.one, name), _named(breach.other, name)
     return [
-        breach.seen.text(n, one[0] or f"row {one[1]}", other[0] or f"row {other[1]}")
+        breach.seen.text(n, called(one[0] or None, one[1]), called(other[0] or None, other[1]))
         for n, (one, other) in enumerate(zip(ones, others, strict=True))
     ]
 

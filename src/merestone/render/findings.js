@@ -58,7 +58,7 @@
 
   // --- the list
   // What a place is called: its feature, its row, or what is seen there.
-  const named = place => place.id !== null ? place.id : place.row !== null ? `row ${place.row}` : "";
+  const named = place => place.id !== null ? (/^-?\d+$/.test(place.id) ? `key ${place.id}` : place.id) : place.row !== null ? `row ${place.row}` : "";
   const words = place => {
     const name = named(place), seen = place.observed || (name ? "" : `${place.x}, ${place.y}`);
     return !name || !seen || seen.startsWith(name) ? seen || name : `${name}: ${seen}`;

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from merestone.results.finding import Finding
 from merestone.results.result import ApplyResult, Changed, CheckResult, Counts, DiffResult, PublishResult
-from merestone.words import count, distance, duration, listed, ordinate, plural, size, visible
+from merestone.words import called, count, distance, duration, listed, ordinate, plural, size, visible
 
 WIDTH = 92
 LISTED = 40
@@ -98,7 +98,7 @@ def finding(each: Finding, width: int = 0) -> list[str]:
     told = [f"{count(each.count)}{' rows' if _of_rows(each) else ''} in all"] if each.surface != "guard" and not _counts(each) else []
     place = next((sample for sample in each.features if sample.x is not None and sample.y is not None), None)
     if place is not None and place.x is not None and place.y is not None:
-        who = visible(place.id) if place.id is not None else f"row {place.row}"
+        who = visible(called(place.id, place.row))
         where = f"{ordinate(place.x)}, {ordinate(place.y)}"
         told += [f"{who} is at {where}"] if f" at {where}" not in each.observed else []
     if told:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.dataset.current import Current, read_manifest
-from merestone.dataset.feed import fold, read_log
+from merestone.dataset.feed import counted, fold, read_log
 from merestone.dataset.history import lines
 from merestone.dataset.index import load_table
 from merestone.dataset.known import CHANGE_CLASSES, CHANGES_SCHEMA
@@ -232,9 +232,7 @@ def _delivered(manifest: Manifest) -> str:
 def _counts(log: pa.Table, features: int) -> dict[str, int]:
     """Nothing was delivered; the classes are those of the step."""
     classes = np.asarray(log.column("class").cast(pa.string()))
-    out = {name: int((classes == name).sum()) for name in CHANGE_CLASSES}
-    for label in ("reversed", "rekeyed"):
-        out[label] = pc.sum(log.column(label)).as_py() or 0
+    out = {name: int((classes == name).sum()) for name in CHANGE_CLASSES} | counted(log)
     present = sum(out[name] for name in CHANGE_CLASSES if name not in ("removed", "refreshed"))
     return {"delivered": 0, "unchanged": features - present, "rejected": 0} | out
 
