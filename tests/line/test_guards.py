@@ -178,6 +178,25 @@ def test_a_guard_stops_names_its_cause_and_yields_to_its_token(product, tmp_path
     assert (done.status, product.version) == ("published", 2), done.said
 
 
+def test_only_what_an_export_makes_anew_is_called_volatile(product, tmp_path):
+    """Edited prices, codes under a wrong key and a code list are content, however many rows they change in."""
+    product.settings["guard"]["max_column_changed_fraction"] = 0.5
+    product.publish(Night().save(tmp_path / "1.parquet"))
+    edits = {
+        "guid": lambda night: setattr(night, "name", [f"{each:032x}" for each in range(7**30, 7**30 + 100 * 3**60, 3**60)]),
+        "codes of other rows": lambda night: setattr(night, "name", [*night.name[1:], night.name[0]]),
+        "prices": lambda night: setattr(night, "area", night.area * 1.07),
+        "code list": lambda night: setattr(night, "district", np.roll(night.district, 1)),
+    }
+    for what, edit in edits.items():
+        night = Night()
+        edit(night)
+        stop = product.publish(night.save(tmp_path / "2.parquet"))
+        assert stop.result.refused_by == "guard", stop.said
+        assert ("`volatile`" in stop.said) == (what == "guid"), f"{what}: {stop.said}"
+        assert "edited as a whole" in stop.said or what == "guid", f"{what}: {stop.said}"
+
+
 @pytest.mark.parametrize(
     ("guard", "limit", "edit"),
     [
@@ -370,7 +389,7 @@ def test_the_extent_is_compared_in_the_delivered_crs(product, tmp_path):
 def test_text_that_was_decoded_wrongly_is_told_with_an_example(now, told):
     then = ["Fl\u00e9chin", "B\u00e9thune"]
     sides = [pa.table({"name": pa.array(each, pa.string())}) for each in (now, then)]
-    said = column_cause(SimpleNamespace(sample=[tuple(sides)]), "name")
+    said = column_cause(SimpleNamespace(sample=[tuple(sides)]), "name", lambda *_: 0.0)
     assert told in said
     assert bool(said) == bool(told)
 

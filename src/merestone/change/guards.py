@@ -52,6 +52,8 @@ class Evidence:
 
 
 MOST = 0.9  # a cause explains "almost all" of a change from here on
+EDITED = "the column was edited as a whole, or the rule by which it is filled changed"
+"""What is said of a column whose values show nothing else."""
 
 
 def cause(evidence: Evidence) -> str:
@@ -82,7 +84,7 @@ def _cause_of_changes(evidence: Evidence) -> str:
         return f"{percent(share)} of them by the same {_metres(dx * evidence.metres, dy * evidence.metres)}: a datum or CRS change"
     if evidence.column is not None and evidence.column[1] >= MOST:
         name, share = evidence.column
-        why = evidence.column_cause or "if each export makes it anew, declare it `volatile` in the contract; else its type or rule changed"
+        why = evidence.column_cause or EDITED
         return f"{percent(share)} of them in {name}: {why}"
     if evidence.geometry_changed and evidence.vertices >= MOST:
         return f"{percent(evidence.vertices)} of the changed geometries have another number of vertices: the geometry was generalised anew"
@@ -258,7 +260,7 @@ def column_changed(column: str, changed: int, kept: int, limit: float | None, wh
     """Features with another value in one column / features that are in both versions, above its limit."""
     if limit is None or not kept or changed <= limit * kept:
         return None
-    why = why or "if each export makes it anew, declare it `volatile` in the contract; else its type or rule changed"
+    why = why or EDITED
     return _stop(catalogue.COLUMN_CHANGED, column, limit, changed / kept, why, changed, name=column)
 
 

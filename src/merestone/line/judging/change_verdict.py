@@ -32,6 +32,7 @@ from merestone.line.comparing.published_rows import Published, by_partition
 from merestone.line.comparing.settle import Settled, settle
 from merestone.line.judging.guarding import emptied, measured
 from merestone.line.judging.mass_change import column_cause, commonest_move, evidence_of
+from merestone.line.judging.values_met import met_in
 from merestone.line.preparing.placement import place_candidates
 from merestone.line.processing.process import Processed
 from merestone.line.run import Run
@@ -263,7 +264,7 @@ def _guards(  # noqa: PLR0913, PLR0917 - each is the value of another step of th
         changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
         gone = np.concatenate([before.digest[changed], halves(removed.column("digest"))])
         elsewhere = classes.found_elsewhere(processed.deciding[fresh], gone, before.digest[fresh])
-        facts = evidence_of(run.terms, settled, counts, elsewhere, features, keyed)
+        facts = evidence_of(run.terms, settled, counts, elsewhere, features, keyed, met_in(run))
         found.append(guards.changed_fraction(facts, share=share, limit=limit))
     moved = settled.codes == classes.MOVED
     found.append(
@@ -276,17 +277,10 @@ def _guards(  # noqa: PLR0913, PLR0917 - each is the value of another step of th
         )
     )
     for column, changes in sorted(settled.column_changes.items()):
-        if column in filled:
-            continue  # what the contract newly asks for is not held against the delivery
-        found.append(
-            guards.column_changed(
-                column,
-                changes,
-                features - counts.removed,
-                guards.allowed(rule.max_column_changed_fraction, changes, rule.min_touched),
-                column_cause(settled, column),
-            )
-        )
+        limit, kept = guards.allowed(rule.max_column_changed_fraction, changes, rule.min_touched), features - counts.removed
+        # What the contract newly asks for is not held against the delivery.
+        if column not in filled and guards.column_changed(column, changes, kept, limit) is not None:
+            found.append(guards.column_changed(column, changes, kept, limit, column_cause(settled, column, met_in(run))))
     found.append(_withdrawn(run, brought))
     return [each for each in found if each is not None]
 

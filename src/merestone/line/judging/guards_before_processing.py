@@ -23,6 +23,7 @@ from merestone.line.comparing.settle import settle
 from merestone.line.judging.change_verdict import published_before
 from merestone.line.judging.guarding import emptied, measured
 from merestone.line.judging.mass_change import evidence_of
+from merestone.line.judging.values_met import met_in
 from merestone.line.processing.process import process
 from merestone.line.receiving.candidates import Candidates
 from merestone.line.run import Run
@@ -88,7 +89,7 @@ def _classed(run: Run, known: Known, rows: npt.NDArray[np.int64]) -> tuple[float
     touched = np.isin(settled.codes, (classes.ADDED, classes.CHANGED))
     changed -= int(backfilled(settled, filled_fields(run, settled, len(rows))).sum())
     elsewhere = _elsewhere(sample, known, touched) if terms.parent.comparable else 0
-    facts = evidence_of(terms, settled, Counts(added=added, changed=changed), elsewhere, len(known), terms.reading.key_name)
+    facts = evidence_of(terms, settled, Counts(added=added, changed=changed), elsewhere, len(known), terms.reading.key_name, met_in(run))
     return (added + changed) / len(rows), replace(facts, touched=added + changed)
 
 

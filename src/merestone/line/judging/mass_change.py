@@ -5,6 +5,7 @@ Not here: the guards and their words (`change.guards`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 from merestone.change import classes
 from merestone.change.guards import MOST, Evidence, common_factor, common_shift
+from merestone.change.made_anew import made_anew
 from merestone.dataset.known import Known
 from merestone.geometry import kernel
 from merestone.line.comparing.settle import Settled
@@ -22,9 +24,22 @@ from merestone.line.preparing.prepared import Prepared
 from merestone.results.result import Counts
 from merestone.words import percent
 
+Met = Callable[[str, pa.Array], float]
+"""Which share of some different values of a column the last version holds anywhere."""
 
-def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere: int, features: int, keyed: str) -> Evidence:
-    """Gather the evidence: `elsewhere` is how many changed or added contents stood under other keys; geometry is judged on `settled.sample`."""
+
+def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere: int, features: int, keyed: str, met: Met) -> Evidence:
+    """Gather the evidence; geometry and values are judged on `settled.sample`.
+
+    Args:
+        prepared: the values of the run.
+        settled: the candidates and their classes.
+        counts: how many there are of each class.
+        elsewhere: how many changed or added contents stood under other keys.
+        features: how many features the last version has.
+        keyed: what the key is called.
+        met: asks the last version for values.
+    """
     changed = settled.codes == classes.CHANGED
     share = {name: count / max(counts.changed, 1) for name, count in settled.column_changes.items()}
     column = max(share.items(), key=lambda pair: pair[1], default=None)
@@ -39,7 +54,7 @@ def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere:
         touched=counts.added + counts.changed + counts.removed - counts.rekeyed,
         metres=prepared.projection.metres,
         geometry_changed=int((settled.geometry & changed).sum()),
-        column_cause=column_cause(settled, column[0]) if column else "",
+        column_cause=column_cause(settled, column[0], met) if column and column[1] >= MOST else "",
     )
     if not settled.sample or not facts.geometry_changed:
         return facts
@@ -67,8 +82,11 @@ def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere:
     )
 
 
-def column_cause(settled: Settled, name: str) -> str:
-    """What became of the values of a column, where almost all of them in the sample show the same; empty where they do not."""
+def column_cause(settled: Settled, name: str, met: Met) -> str:
+    """What became of the values of a column, where almost all of them in the sample show the same; empty where they do not.
+
+    Only values that the export made anew are called volatile: a key, a code or a price that is edited in every row is content.
+    """
     pairs = [(after.column(name), then.column(name)) for after, then in settled.sample if name in after.schema.names]
     if not pairs:
         return ""
@@ -96,6 +114,8 @@ def column_cause(settled: Settled, name: str) -> str:
         )
         if factor is not None and factor[1] >= MOST:
             return f"{percent(factor[1])} of the numbers are the old ones times {factor[0]:g}: another unit"
+    if made_anew(now.combine_chunks(), then.combine_chunks(), lambda values: met(name, values)):
+        return "no value was there before, and nearly all differ from each other: declare it `volatile` in the contract if each export makes it anew"
     return ""
 
 
