@@ -1,8 +1,9 @@
-"""Cases K: what may be a key, and what a key means; T07 and T08 stand in test_partitions."""
+"""Cases K and N04: what may be a key, and what a key means; T07 and T08 stand in test_partitions."""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from shapely import Point
 
+import merestone
 from estate import geoparquet, save
 from merestone.inspect import browse
 from merestone.lineage.store import reading
@@ -317,3 +319,32 @@ def test_a_key_with_control_characters_is_found_by_its_own_text(estate, tmp_path
         found = browse.why(product.dataset, text)
         assert (found["present"], len(found["versions"]), len(found["runs"])) == (True, 1, 1)
     assert {event["feature_id"] for event in product.lineage()} == set(ids.values())
+
+
+# --- N04 -------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_n04_the_code_is_drafted_as_the_key_and_both_exports_publish(tmp_path):
+    """A counter's values always come back; what it points at does not. Without the older export the code comes first, too."""
+    old, new = CASES / "N04/old.gpkg", CASES / "N04/new.gpkg"
+    assert merestone.draft(new, out=tmp_path / "alone").notes[0].startswith("key: code, ")
+    made = merestone.draft(new, previous=old, owner="steward@example.org", out=tmp_path / "draft")
+    said = "\n".join(made.notes)
+    assert "not the key: id, " in said
+    assert "volatile: id, counts the rows of the file" in said
+    contract = Path(made.contract)
+    stated = re.search(r"^# (extent: .*?) #", contract.read_text(encoding="utf-8"), re.MULTILINE)
+    contract.write_text(f"{contract.read_text(encoding='utf-8')}{stated[1]}\n", encoding="utf-8")
+    assert merestone.publish(made.publication, source=old).features == 400
+    night = merestone.publish(made.publication, source=new)
+    assert (night.status, night.delta.added, night.delta.removed, night.delta.changed) == ("published", 0, 13, 0)
+
+
+def test_n04_under_the_wrong_key_nobody_is_told_to_call_the_code_volatile(estate):
+    fields = [{"name": name, "type": kind} for name, kind in (("id", "integer"), ("code", "string"), ("name", "string"))]
+    product = estate(fields, key="id", epsg=28992, precision=3, geometry_type="point", extent=[0, 0, 6000, 1000])
+    product.publish(CASES / "N04/old.gpkg")
+    night = product.publish(CASES / "N04/new.gpkg")
+    assert night.result.refused_by == "guard", night.said
+    assert "id looks like a row number" in night.said
+    assert "volatile" not in night.said

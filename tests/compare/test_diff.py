@@ -230,7 +230,7 @@ def test_reversed_and_rekeyed_are_labels_and_noise_is_suppressed(file):
     newer = [*({**each} for each in older)]
     newer[0]["geometry"] = line.reverse()
     newer[1]["id"] = 99
-    delta, keys, _ = told(file("a.gpkg", older), file("b.gpkg", newer))
+    delta, keys, _ = told(file("a.gpkg", older), file("b.gpkg", newer), key=("id",))
     assert delta == {"added": 1, "changed": 1, "removed": 1, "reversed": 1, "rekeyed": 1}
     assert keys["reversed"] == {"1"}
     assert keys["rekeyed"] == {"2", "99"}

@@ -6,7 +6,7 @@ import pytest
 import shapely
 
 from merestone.contract.contract import FieldType
-from merestone.drafts.infer import Comparison, Inference, code_lists, with_previous
+from merestone.drafts.infer import Inference, code_lists
 from merestone.source.port import Delivery, GeometryColumn
 
 
@@ -128,57 +128,6 @@ def test_precision_and_bounds_are_measured():
 def test_columns_with_few_values_are_mentioned():
     found = inferred(batch(80, id=pa.array(range(80)), use=pa.array(["a", "b"] * 40), name=pa.array([f"n{n}" for n in range(80)])))
     assert code_lists(found) == ["use has 2 values: a and b"]
-
-
-def test_a_key_that_does_not_come_back_is_no_key():
-    now = inferred(batch(4, guid=pa.array(["e", "f", "g", "h"]), road_id=pa.array([1, 2, 3, 4])))
-    then = inferred(batch(4, guid=pa.array(["a", "b", "c", "d"]), road_id=pa.array([1, 2, 3, 9])))
-    keys = {each.name: each for each in with_previous(now, then).keys}
-    assert keys["guid"].why_not == "only 0 % of its values come back from the previous delivery: it is made anew"
-    assert keys["road_id"].why_not == ""
-
-
-def test_a_type_holds_for_both_deliveries():
-    now = inferred(pa.record_batch({"id": ["a"], "geom": wkb("LINESTRING (0 0, 1 1)")}))
-    then = inferred(pa.record_batch({"id": ["a"], "geom": wkb("MULTILINESTRING ((0 0, 1 1))")}))
-    assert with_previous(now, then).geometry.type == "multilinestring"
-    assert with_previous(now, inferred(pa.record_batch({"id": ["a"], "geom": wkb("POINT (0 0)")}))).geometry.type == "geometry"
-
-
-def compared(now, then, columns, *, geometry=("geom", "geom")):
-    comparison = Comparison(["id"], columns, geometry, 50)
-    comparison.add(now, before=False)
-    comparison.add(then, before=True)
-    return comparison.result()
-
-
-def test_a_column_that_changes_in_every_row_is_volatile():
-    ids, place = pa.array(range(50)), points(50)
-    now = batch(50, id=ids, guid=pa.array([f"n{n}" for n in range(50)]), name=pa.array(["x"] * 49 + ["y"]), geom=place)
-    order = pa.array(np.random.default_rng(1).permutation(50))
-    then = batch(50, id=ids, guid=pa.array([f"o{n}" for n in range(50)]), name=pa.array(["x"] * 50), geom=place).take(order)
-    drift = compared(now, then, ["guid", "name"])
-    assert (drift.volatile, drift.renumbered, drift.compared, drift.survived) == (("guid",), False, 50, 1.0)
-    assert dict(drift.changed) == {"guid": 50, "name": 1}
-
-
-def test_keys_that_were_dealt_out_anew_are_seen():
-    now = batch(50, id=pa.array(range(50)), name=pa.array([f"n{n}" for n in range(50)]))
-    then = now.take(pa.array(np.roll(np.arange(50), 7))).set_column(0, "id", pa.array(range(50)))
-    drift = compared(now, then, ["name"])
-    assert drift.renumbered
-    assert drift.volatile == ()
-
-
-def test_geometry_that_moved_everywhere_is_no_renumbering():
-    ids, names = pa.array(range(50)), pa.array([f"n{n}" for n in range(50)])
-    now, then = (batch(50, id=ids, name=names, geom=points(50, decimals)) for decimals in (7, 4))
-    assert not compared(now, then, ["name"]).renumbered
-
-
-def test_integers_and_floats_of_one_value_do_not_differ():
-    now, then = batch(20, id=pa.array(range(20)), n=pa.array([3] * 20)), batch(20, id=pa.array(range(20)), n=pa.array([3.0] * 20))
-    assert dict(compared(now, then, ["n"]).changed) == {"n": 0}
 
 
 def test_an_asked_column_is_followed_although_it_repeats():

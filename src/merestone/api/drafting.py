@@ -30,7 +30,8 @@ def draft(
         layer: the layer, where the source has several.
         crs: the CRS, such as EPSG:28992, where the file states none.
         key: the columns of the key; by default the best candidate is found in the data.
-        previous: an older delivery: it shows which columns change in every export, and whether keys come back.
+        previous: an older delivery: it shows which key joins the two, which columns each export makes anew, and what differs. The drafts
+            fit both.
         owner: the mail address of whoever answers for the product.
         out: the folder of the two files; by default the current one.
 

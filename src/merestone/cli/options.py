@@ -59,7 +59,7 @@ def drafted(command: Command) -> Command:
             click.option(
                 "--previous",
                 metavar="OLD",
-                help="An older delivery: it shows which columns change in every export and whether keys come back.",
+                help="An older delivery: it shows which key joins the two, and which columns each export makes anew.",
             ),
             click.option("--owner", metavar="MAIL", help="Who answers for the product."),
         )

@@ -48,7 +48,7 @@ def drafted(made: DraftResult, *, compared: bool) -> str:
     file = next_steps.as_typed(str(made.publication))
     lines = [f"drafted {next_steps.as_typed(str(made.contract))}", f"        {file}", *(f"  {visible(each)}" for each in made.notes)]
     if not compared:
-        lines.append("  with --previous OLD, columns that change in every export and keys that do not come back are found")
+        lines.append("  with --previous OLD, keys are judged by what they join, and columns that each export makes anew are found")
     return "\n".join([*lines, f"  next: {shlex.join(['merestone', 'publish', file])}"])
 
 

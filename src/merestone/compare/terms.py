@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from merestone.compare.one_form import TIMES, as_text, times_as_text
@@ -25,7 +24,9 @@ from merestone.contract.body import body, from_body
 from merestone.contract.contract import Contract, Dimensions, FieldType, GeometryType
 from merestone.contract.files import read_contract
 from merestone.drafts.infer import ColumnFacts, GeometryFacts, Inferred
-from merestone.drafts.init import epsg_of, infer, precision_of, settle_key
+from merestone.drafts.init import epsg_of, infer, precision_of
+from merestone.drafts.keys import asked_key, joining_key
+from merestone.drafts.previous import compared_as, exports_of
 from merestone.drafts.text import ContractFacts, FieldFacts, draft_contract, possible_precision
 from merestone.errors import UsageError
 from merestone.identity.text import nfc_name
@@ -200,7 +201,7 @@ def _drafted(
         for side, facts in ((older, then), (newer, now)):
             if facts.column(name) is None and (name in settings.key or (then.column(name) is None and now.column(name) is None)):
                 raise _no_column(name, [each.name for each in facts.columns], "key" if name in settings.key else "ignore", side.shown)
-    _, key = settle_key(newer.source, older.source, _both(now, then, older.shown, settings.ignore), then, settings.key, notes)
+    key = _key(older, newer, then, now, settings, notes)
     columns = _matched(older, newer, then, now, key, settings.ignore, notes)
     second = [each.name for side in (older, newer) for each in side.source.delivery.other_geometries]
     if second:
@@ -234,8 +235,22 @@ def _drafted(
     return _written(text, folder), key, sources
 
 
+def _key(
+    older: DiffSide, newer: DiffSide, then: Inferred, now: Inferred, settings: ComparisonSettings, notes: list[str]
+) -> tuple[str, ...]:
+    """The key that was asked for, or the one that joins the two sides best; why it, into `notes`."""
+    facts = _both(now, then, older.shown, settings.ignore)
+    names = [each.name for each in now.columns if then.column(each.name) is not None and each.name not in settings.ignore]
+    sources = (newer.source, older.source)
+    exports = exports_of(sources, (now, then), names, compared_as(now, then))
+    path = newer.source.delivery.path
+    chosen = asked_key(settings.key, facts, exports, path) if settings.key else joining_key(facts, exports, sources, apart=True)
+    notes += chosen.said
+    return chosen.columns
+
+
 def _both(now: Inferred, then: Inferred, shown: str, ignore: Sequence[str]) -> Inferred:
-    """The newer side's key candidates, without those that cannot be the key on the older side or whose values do not come back."""
+    """The newer side's key candidates, without those that cannot be the key on the older side."""
     there = {each.name: each for each in then.keys}
     out = []
     for each in now.keys:
@@ -252,22 +267,7 @@ def _both(now: Inferred, then: Inferred, shown: str, ignore: Sequence[str]) -> I
                 else (f"is {each.kind}, in {shown} {other.kind}; a key of another type is another key")
             )
         out.append(replace(each, why_not=why))
-    shared = {each.name: _shared(now, then, each.name) for each in out if not each.why_not}
-    most = max(shared.values(), default=0)
-    out = [
-        replace(each, why_not=f"{shared[each.name]:,} of its values are on both sides, {most:,} of the best column's")
-        if each.name in shared and 2 * shared[each.name] < most
-        else each
-        for each in out
-    ]
     return replace(now, keys=tuple(sorted(out, key=lambda each: (bool(each.why_not), each.rank))))
-
-
-def _shared(now: Inferred, then: Inferred, name: str) -> int:
-    """How many values of a column are on both sides."""
-    sides = [each.column(name) for each in (now, then)]
-    hashes = [each.values for each in sides if each is not None and each.values is not None]
-    return len(np.intersect1d(hashes[0], hashes[1])) if len(hashes) == 2 else 0
 
 
 def _matched(
@@ -371,16 +371,16 @@ def _grid(newer: DiffSide, then: Inferred, now: Inferred, epsg: int, asked: int 
     if asked is not None or one is None or other is None or column is None:
         return asked or 0
     theirs = (identify(column.crs).code or "").removeprefix("EPSG:") if column.crs is not None else str(epsg)
-    mine, _ = precision_of(epsg, one.decimals, one.ordinates)
+    mine, _ = precision_of(epsg, one)
     if theirs == str(epsg):
         finer, why = max(
-            (precision_of(epsg, each.decimals, each.ordinates) for each in (one, other) if each.ordinates or each is one),
+            (precision_of(epsg, each) for each in (one, other) if each.ordinates or each is one),
             key=lambda each: each[0],
         )
         notes.append(f"grid: {finer} decimals; {why}")
         return finer
     if theirs.isdigit() and other.ordinates:
-        their_grid = metres_per_unit(of_code(int(theirs))) * 10.0 ** -precision_of(int(theirs), other.decimals, other.ordinates)[0]
+        their_grid = metres_per_unit(of_code(int(theirs))) * 10.0 ** -precision_of(int(theirs), other)[0]
         coarsest = math.floor(-math.log10(their_grid / metres_per_unit(of_code(epsg))) + 1e-9)
         mine = possible_precision(epsg, max(0, min(mine, coarsest)))
     notes.append(f"grid: {mine} decimals, what both sides hold once in EPSG:{epsg}")

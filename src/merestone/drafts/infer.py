@@ -1,13 +1,14 @@
 """The gate backwards: what a contract could promise about a delivery, seen from its rows.
 
-Not here: reading the delivery (`source`), writing the draft (`contract.draft`, `run.init`). What is a guess is called one; a person
-confirms it.
+Not here: reading the delivery (`source`), what two exports have in common (`previous`, `join`), which column is the key (`keys`), writing the
+draft (`text`, `init`). What is a guess is called one; a person confirms it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,17 @@ from merestone.contract.contract import Dimensions, FieldType, GeometryType
 from merestone.contract.field_type import MAX_DECIMAL
 from merestone.errors import UsageError
 from merestone.gate.delivery import equal_groups, text_hash
-from merestone.gate.fineness import JUDGED_ORDINATES, Lattice, coarse_features, measured_precision
+from merestone.gate.fineness import Lattice, coarse_features, measured_precision
 from merestone.geometry import kernel
 from merestone.normalise.values import delivered_kind
 from merestone.source.columns import is_json_text
 from merestone.source.port import Delivery
-from merestone.words import listed, percent
+from merestone.words import listed
 
 CODES = 12
 """Up to how many different values a column is worth mentioning as a code list."""
-_SAMPLED = 100_000
-"""About how many rows of each delivery are compared with the previous one."""
 _PER_BATCH, _MEASURED = 1_000, 50  # rows of a batch, and batches, whose coordinates are looked at feature by feature
 _FINEST_PROMISE = 15
-_NEARLY_ALL = 0.9
 _CONTRACT_KINDS = frozenset(
     {
         "string",
@@ -53,15 +51,23 @@ _AS_TEXT = {"json": "nested values, kept as JSON text", "null": "no row holds a 
 _ID_NAMES = frozenset({"id", "key", "code", "gid", "uid", "uuid", "ident", "identifier", "iso", "nr", "no", "ref", "localid", "lokalid"})
 _ID_ENDINGS = ("_id", "id", "_key", "code", "_nr", "_no", "nummer", "number", "kood", "_mid", "_uuid", "_ref", "fid")
 _UUID = r"^\{?[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\}?$"
+NEARLY_CLEAN = 0.9
+"""The share of the rows from which on a column with another value in each is followed as a key, though some rows are faulty."""
+COUNTS = 7
+"""The rank from which on a key candidate counts rows."""
+_COUNT = r"^(0|[1-9]\d{0,14})$"
 _EXACT = 2.0**53  # whole numbers up to here are one double each
 _MADE_ANEW = frozenset({"fid", "ogc_fid", "objectid", "object_id", "oid", "rowid", "row_id", "index", "globalid", "global_id", "guid"})
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """What one attribute column holds. `uuids`: it holds nothing else, as far as it may be a key.
+    """What one attribute column holds.
 
-    `codes` are its values where there are few; `values` 64-bit hashes of all, where it may be a key.
+    duplicates: rows that share their value; None where a repeat was met and not followed. integral: a number column of whole numbers.
+    counter: its values count the rows of the file from 0 or 1, as numbers or as text. in_order: they count them from some other number.
+    series: they are whole numbers without a gap, in any order.
+    uuids: it holds nothing else, as far as it may be a key. codes: its values where there are few.
     """
 
     name: str
@@ -71,9 +77,10 @@ class ColumnFacts:
     duplicates: int | None
     integral: bool
     counter: bool
+    in_order: bool = False
+    series: bool = False
     uuids: bool = False
     codes: tuple[str, ...] = ()
-    values: npt.NDArray[np.uint64] | None = None
     note: str = ""
 
 
@@ -88,6 +95,8 @@ class GeometryFacts:
     ordinates: int
     decimals: int
     """Measured precision: 0 to 16, 16 for ordinates on no grid."""
+    single: bool
+    """Whether every ordinate looked at is a 32-bit float that was widened; `decimals` is then what such a float holds."""
     bounds: tuple[float, float, float, float]
     coarse: tuple[float, ...] = ()
     """The share of features that lie on the grid of 1, 0.1, ... with all ordinates, of a sample; 0 where they form a regular lattice."""
@@ -95,13 +104,14 @@ class GeometryFacts:
 
 @dataclass(frozen=True, slots=True)
 class KeyCandidate:
-    """A column as a key: `rank` 0 is best; `why_not` is empty for a usable one; `doubt` says what to look at."""
+    """A column as a key: `rank` 0 is best; `why_not` is empty for a usable one; `doubt` says what to look at; `near`: few rows are faulty."""
 
     name: str
     kind: FieldType
     rank: int
     why_not: str = ""
     doubt: str = ""
+    near: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +141,9 @@ class Inference:
         geometries = {each.name for each in (delivery.geometry, *delivery.other_geometries) if each is not None}
         self._delivery = delivery
         self._columns = [
-            _Column(each, delivery, each.name in asked or _id_like(each.name)) for each in delivery.schema if each.name not in geometries
+            _Column(each, delivery, each.name in asked or id_like(each.name) < 2 or _systems_own(each.name))
+            for each in delivery.schema
+            if each.name not in geometries
         ]
         self._rows = 0
         self._kinds: set[int] = set()
@@ -139,6 +151,7 @@ class Inference:
         self._histogram = np.zeros((2, 17), dtype=np.int64)
         self._bounds = np.array([np.inf, np.inf, -np.inf, -np.inf])
         self._sample: list[tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]] = []
+        self._singles: list[npt.NDArray[np.float32]] | None = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in a batch of `delivery.schema`."""
@@ -166,9 +179,18 @@ class Inference:
             self._sample.append((kernel.coordinates(wkb.take(pa.array(some))), scan.vertices[some]))
         if solid.any():
             box = scan.bounds[solid]
+            self._hold_singles(box)
             with np.errstate(invalid="ignore"):
                 self._bounds[:2] = np.fmin(self._bounds[:2], np.fmin.reduce(box[:, :2]))
                 self._bounds[2:] = np.fmax(self._bounds[2:], np.fmax.reduce(box[:, 2:]))
+
+    def _hold_singles(self, box: npt.NDArray[np.float64]) -> None:
+        """Look whether ordinates are 32-bit floats, by the outermost ones of each feature; some are kept."""
+        if self._singles is None:
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            single = box.astype(np.float32)
+        self._singles = [*self._singles, single[:1_000]][:20] if np.array_equal(single.astype(np.float64), box, equal_nan=True) else None
 
     def result(self) -> Inferred:
         """What was seen."""
@@ -182,6 +204,8 @@ class Inference:
         seen = self._seen
         whole_z, whole_m = (0 < seen["present"] == seen[name] for name in ("z", "m"))
         dimensions: Dimensions = "xyzm" if whole_z and whole_m else "xyz" if whole_z else "xym" if whole_m else "xy"
+        decimals = measured_precision(self._histogram)
+        held = _decimals_of_singles(np.concatenate(self._singles), decimals) if self._singles else decimals
         bounds = tuple(float(value) if np.isfinite(value) else float("nan") for value in self._bounds)
         return GeometryFacts(
             _geometry_type(self._kinds - {0, 255}),
@@ -189,7 +213,8 @@ class Inference:
             seen["nulls"],
             seen["empty"],
             int(self._histogram.sum()),
-            measured_precision(self._histogram),
+            held,
+            held < decimals,
             (bounds[0], bounds[1], bounds[2], bounds[3]),
             self._coarse(),
         )
@@ -206,6 +231,21 @@ class Inference:
             on = coarse_features(xy, sizes, decimals)
             shares.append(float(on.mean()) if len(on) and not lattice.is_regular(len(xy)) else 0.0)
         return tuple(shares)
+
+
+def _decimals_of_singles(boxes: npt.NDArray[np.float32], measured: int) -> int:
+    """How many decimals 32-bit floats hold: those of their shortest spelling, and no more than the gap between neighbours allows.
+
+    Where that spelling is as long as the measured decimals, the values are decimal ones that such a float holds exactly.
+    """
+    spelt, gaps = [], []
+    for axis in (boxes[:, (0, 2)].ravel(), boxes[:, (1, 3)].ravel()):
+        held = axis[np.isfinite(axis)]
+        if len(held):
+            decimals = [len(np.format_float_positional(each, unique=True, trim="-").partition(".")[2]) for each in held]
+            spelt.append(int(np.quantile(decimals, 0.99, method="higher")))
+            gaps.append(max(0, math.floor(-math.log10(float(np.spacing(np.abs(held).max()))))))
+    return measured if not spelt or min(spelt) >= measured else min(*spelt, *gaps)
 
 
 def _geometry_type(kinds: set[int]) -> GeometryType:
@@ -226,7 +266,7 @@ def _geometry_type(kinds: set[int]) -> GeometryType:
 
 @dataclass(slots=True)
 class _Column:
-    """One column while batches come in; as a possible key it is dropped at its first null or repeat, unless its name is that of a key."""
+    """One column while batches come in; as a possible key it is dropped where many rows repeat or lack a value, unless its name is that of a key."""
 
     source: Any
     delivery: Delivery
@@ -237,6 +277,9 @@ class _Column:
     nulls: int = 0
     integral: bool = True
     counter: bool = True
+    first: int | None = None
+    in_order: bool = True
+    range: tuple[int, int] | None = None
     uuids: bool = True
     codes: dict[str, None] | None = field(default_factory=dict)
     hashes: list[npt.NDArray[np.uint64]] | None = field(default_factory=list)
@@ -271,22 +314,34 @@ class _Column:
             self.codes.update(dict.fromkeys(pc.unique(text.drop_null()).to_pylist()[: CODES + 1]))
             if len(self.codes) > CODES:
                 self.codes = None
-        if self.kind.kind == "integer" and self.counter:
-            numbers = array.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
-            steps = numbers - np.arange(before, before + len(numbers))
-            self.counter = array.null_count == 0 and (len(numbers) == 0 or bool((steps == steps[0]).all() and steps[0] in (0, 1)))
+        self._count(array, text, before)
         self.uuids = self.uuids and self.kind.kind == "string" and pc.all(pc.match_substring_regex(text, _UUID)).as_py() is True
         hashes = text_hash(text)
-        if not self.followed and (array.null_count or len(np.unique(hashes)) < len(hashes)):
+        held = hashes[array.is_valid().to_numpy(zero_copy_only=False)]
+        if not self.followed and len(np.unique(held)) < NEARLY_CLEAN * len(hashes):
             self.hashes = None
             return
-        self.hashes.append(hashes[array.is_valid().to_numpy(zero_copy_only=False)])
+        self.hashes.append(held)
+
+    def _count(self, array: pa.Array, text: pa.Array, before: int) -> None:
+        """Whether the values go on counting rows, and between which whole numbers they lie."""
+        numbers = _whole(array, text) if self.counter else None
+        if numbers is None:
+            self.counter = False
+        elif len(numbers):
+            self.first = int(numbers[0]) - before if self.first is None else self.first
+            low, high = self.range or (int(numbers[0]), int(numbers[0]))
+            self.range = min(low, int(numbers.min())), max(high, int(numbers.max()))
+            if not (numbers - np.arange(before, before + len(numbers)) == self.first).all():
+                self.in_order = False
 
     def facts(self, rows: int) -> ColumnFacts:
         values = None if self.hashes is None else np.concatenate([np.empty(0, dtype=np.uint64), *self.hashes])
         duplicates = None if values is None else len(equal_groups(values, np.arange(len(values), dtype=np.int64)).rows)
         integral = self.kind.kind == "number" and self.integral and self.nulls < rows
-        counter = self.kind.kind == "integer" and self.counter and rows > 1
+        counts = self.counter and rows > 1
+        in_order = counts and self.in_order
+        series = counts and duplicates == 0 and self.range is not None and self.range[1] - self.range[0] == rows - 1
         codes = tuple(self.codes or ())
         return ColumnFacts(
             self.name,
@@ -295,12 +350,20 @@ class _Column:
             self.nulls,
             duplicates,
             integral,
-            counter,
+            in_order and self.first in (0, 1),
+            in_order,
+            series,
             self.uuids and values is not None,
             codes,
-            values,
             self.note,
         )
+
+
+def _whole(array: pa.Array, text: pa.Array) -> npt.NDArray[np.int64] | None:
+    """The values as whole numbers, also where they are held as text or as floats; None where one is missing or is none."""
+    if array.null_count or not pc.all(pc.match_substring_regex(text, _COUNT)).as_py():
+        return None
+    return np.asarray(text.cast(pa.int64()), dtype=np.int64)
 
 
 def _promisable(kind: FieldType, *, within: bool = False) -> bool:
@@ -310,28 +373,53 @@ def _promisable(kind: FieldType, *, within: bool = False) -> bool:
     return kind.kind in _CONTRACT_KINDS and (kind.precision or 0) <= MAX_DECIMAL
 
 
-def _id_like(name: str) -> bool:
+def id_like(name: str) -> int:
+    """How much a name sounds like that of an identifier: 0 most, 1 somewhat, 2 not at all."""
     lower = name.lower()
-    return lower in _ID_NAMES or lower in _MADE_ANEW or lower.endswith(_ID_ENDINGS)
+    return 0 if lower in _ID_NAMES else 1 if lower.endswith(_ID_ENDINGS) else 2
+
+
+def minted(each: ColumnFacts, fid_column: str | None) -> str:
+    """Why a column looks like an identifier that systems make anew in every export; empty where it does not."""
+    if each.name == fid_column:
+        return f"{each.name} is the row number (FID) of the file, which many programs hand out anew in every export"
+    if each.counter:
+        return f"{each.name} counts the rows of the file: a new export may number them anew"
+    if _systems_own(each.name):
+        return f"systems often make {each.name} anew in every export: compare with an older one"
+    if each.uuids:
+        return f"{each.name} holds UUIDs, which some systems make anew in every export: compare with an older one"
+    return ""
 
 
 def _candidate(each: ColumnFacts, delivery: Delivery, rows: int) -> KeyCandidate:
-    lower = each.name.lower()
-    rank = 0 if lower in _ID_NAMES else 1 if lower.endswith(_ID_ENDINGS) else 3
-    doubt = ""
-    if each.uuids:
-        rank, doubt = 2, f"{each.name} holds UUIDs, which some systems make anew in every export: compare with an older one"
-    if lower.rstrip("_0123456789") in _MADE_ANEW:  # OBJECTID_1: what a join leaves behind
-        rank, doubt = 4, f"systems often make {each.name} anew in every export: compare with an older one"
-    if each.counter:
-        rank, doubt = 5, f"{each.name} counts the rows of the file: a new export may number them anew"
+    """The column as a key: a code before a text, a text before a number, and what systems make anew last."""
+    doubt = minted(each, delivery.fid_column)
+    named = id_like(each.name)
+    unnamed = {"string": 3, "integer": 4}.get(each.kind.kind, 5)  # a whole number that no name calls an id is often a measure
+    rank = named if named < 2 else unnamed
     if each.name == delivery.fid_column:
-        rank, doubt = 6, f"{each.name} is the row number (FID) of the file, which many programs hand out anew in every export"
+        rank = COUNTS + 1
+    elif each.counter:
+        rank = COUNTS
+    elif doubt:
+        rank = 2 if each.uuids and not _systems_own(each.name) else 6
+    elif each.series:
+        rank = max(rank, 2)
+        doubt = f"{each.name} is a whole series without a gap, as numbers are that an export hands out: compare with an older one"
     kind = FieldType("integer") if each.kind.kind == "number" and each.integral else each.kind
-    return KeyCandidate(each.name, kind, rank, _why_not(each, kind, rows), doubt)
+    faults = why_not(each, kind, rows)
+    near = bool(faults) and each.duplicates is not None and each.nulls + each.duplicates <= (1 - NEARLY_CLEAN) * rows
+    return KeyCandidate(each.name, kind, rank, faults, doubt, near and kind.kind in {"string", "integer"} and not each.note)
 
 
-def _why_not(each: ColumnFacts, kind: FieldType, rows: int) -> str:
+def _systems_own(name: str) -> bool:
+    """Whether the column's name is one that systems give to numbers of their own; OBJECTID_1 is what a join leaves behind."""
+    return name.lower().rstrip("_0123456789") in _MADE_ANEW
+
+
+def why_not(each: ColumnFacts, kind: FieldType, rows: int) -> str:
+    """Why a column cannot be the key, from its values alone."""
     if kind.kind not in {"string", "integer"} or each.note:
         return f"is {each.kind}, and a key is text or a whole number"
     faults = []
@@ -342,137 +430,6 @@ def _why_not(each: ColumnFacts, kind: FieldType, rows: int) -> str:
     if each.duplicates:
         faults.append(f"{each.duplicates:,} rows share their value with another")
     return " and ".join(faults)
-
-
-# --- compared with the previous delivery -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """Two deliveries under one key. `compared` common keys were looked at; `changed` counts, per column, those whose value differs.
-
-    `survived` is the share of the previous keys that come back. `volatile` are columns that changed for nearly every feature while most
-    columns did not; `renumbered` says that nearly every feature has another geometry, which before stood under another key.
-    """
-
-    survived: float
-    compared: int
-    changed: tuple[tuple[str, int], ...]
-    volatile: tuple[str, ...]
-    renumbered: bool
-
-
-class Comparison:
-    """Compares two deliveries by the values of their common columns, on a sample of keys that is the same on both sides."""
-
-    def __init__(self, key: Sequence[str], columns: Sequence[str], geometry: tuple[str | None, str | None], rows: int) -> None:
-        """Start.
-
-        Args:
-            key: the key columns.
-            columns: attribute columns that both deliveries have with the same type.
-            geometry: the names of the geometry column now and before, None where there is none.
-            rows: about how many rows the larger delivery has.
-        """
-        self._key, self._columns, self._geometry = list(key), [each for each in columns if each not in key], geometry
-        self._located = None not in geometry
-        self._every = np.uint64(max(1, rows // _SAMPLED))
-        self._sides: tuple[list[npt.NDArray[np.uint64]], list[npt.NDArray[np.uint64]]] = ([], [])
-        self._places: tuple[list[npt.NDArray[np.uint64]], list[npt.NDArray[np.uint64]]] = ([], [])
-        self._keys: tuple[list[npt.NDArray[np.uint64]], list[npt.NDArray[np.uint64]]] = ([], [])
-
-    def add(self, batch: pa.RecordBatch, *, before: bool) -> None:
-        """Take in a batch of the newer delivery, or of the one before it."""
-        side = int(before)
-        keys = np.zeros(batch.num_rows, dtype=np.uint64)
-        for name in self._key:
-            keys = keys * np.uint64(0x9E3779B97F4A7C15) + text_hash(_text(batch.column(name)))
-        self._keys[side].append(keys)
-        chosen = np.flatnonzero((keys >> np.uint64(20)) % self._every == 0)
-        at = pa.array(chosen)
-        parts = [keys[chosen], *(text_hash(_text(batch.column(name).take(at))) for name in self._columns)]
-        place = self._geometry[side]
-        if self._located and place is not None:
-            places = text_hash(batch.column(place))
-            self._places[side].append(places)
-            parts.append(places[chosen])
-        self._sides[side].append(np.column_stack(parts))
-
-    def result(self) -> Drift:
-        """What the two sides say."""
-        now, then = (_sorted_unique(np.concatenate(side)) if side else np.empty((0, 1), dtype=np.uint64) for side in self._sides)
-        keys_now, keys_then = (np.unique(np.concatenate(side)) if side else np.empty(0, dtype=np.uint64) for side in self._keys)
-        survived = len(np.intersect1d(keys_now, keys_then, assume_unique=True)) / len(keys_then) if len(keys_then) else 0.0
-        _, left, right = np.intersect1d(now[:, 0], then[:, 0], assume_unique=True, return_indices=True)
-        width = len(self._columns)
-        differs = (now[left, 1 : width + 1] != then[right, 1 : width + 1]).sum(axis=0).tolist() if len(left) else [0] * width
-        changed = tuple(zip(self._columns, differs, strict=True))
-        most = [name for name, count in changed if len(left) and count > _NEARLY_ALL * len(left)]
-        renumbered = False
-        if self._located and len(left) > 1:
-            moved = int((now[left, -1] != then[right, -1]).sum())
-            places_now, places_then = (np.concatenate(side) for side in self._places)
-            # Everything has moved, and yet the same shapes are there: they have other keys.
-            renumbered = moved > _NEARLY_ALL * len(left) and float(np.isin(places_now, places_then).mean()) > 0.5
-        volatile = () if renumbered or len(left) < 10 else tuple(most)
-        return Drift(survived, len(left), changed, volatile, renumbered)
-
-
-def _sorted_unique(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    return rows[np.unique(rows[:, 0], return_index=True)[1]]
-
-
-def _text(array: pa.Array) -> pa.Array:
-    """A column as text, for comparing values only; nested values by their JSON-like form."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_nested(array.type):
-        return pa.array([None if value is None else repr(value) for value in array.to_pylist()], pa.string())
-    if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type) or pa.types.is_fixed_size_binary(array.type):
-        return array
-    return array.cast(pa.string())
-
-
-def with_previous(inferred: Inferred, previous: Inferred) -> Inferred:
-    """The same facts, seen in both deliveries: nulls, types and keys hold only where they held before.
-
-    Keys that do not come back are ranked last, since a key that each export makes anew turns every feature into another.
-    """
-    keys = [_survivor(each, inferred, previous) for each in inferred.keys]
-    geometry = inferred.geometry
-    if geometry is not None and previous.geometry is not None:
-        then = previous.geometry
-        pair = {geometry.type, then.type}
-        wider = {frozenset({"point", "multipoint"}), frozenset({"linestring", "multilinestring"}), frozenset({"polygon", "multipolygon"})}
-        kind: GeometryType = geometry.type
-        if len(pair) > 1:
-            kind = next(each for each in pair if each.startswith("multi")) if frozenset(pair) in wider else "geometry"
-        enough = then.ordinates >= JUDGED_ORDINATES
-        geometry = replace(
-            geometry,
-            type=kind,
-            nulls=geometry.nulls + then.nulls,
-            empty=geometry.empty + then.empty,
-            decimals=min(geometry.decimals, then.decimals) if enough else geometry.decimals,
-            dimensions=geometry.dimensions if geometry.dimensions == then.dimensions else "xy",
-        )
-    keys.sort(key=lambda each: (bool(each.why_not), each.rank))
-    return replace(inferred, keys=tuple(keys), geometry=geometry)
-
-
-def _survivor(each: KeyCandidate, inferred: Inferred, previous: Inferred) -> KeyCandidate:
-    """The candidate in the light of the previous delivery."""
-    new, old = inferred.column(each.name), previous.column(each.name)
-    if each.why_not or new is None or new.values is None:
-        return each
-    if old is None:
-        return replace(each, why_not="the previous delivery has no such column")
-    if old.values is None or old.nulls or old.duplicates:
-        return replace(each, why_not=f"in the previous delivery: {_why_not(old, each.kind, old.rows)}")
-    back = len(np.intersect1d(new.values, old.values)) / max(len(old.values), 1)
-    if back < 0.5:
-        return replace(each, why_not=f"only {percent(back)} of its values come back from the previous delivery: it is made anew")
-    return replace(each, doubt="" if each.rank < 5 else each.doubt)
 
 
 def code_lists(inferred: Inferred) -> list[str]:

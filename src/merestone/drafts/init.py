@@ -1,15 +1,14 @@
 """A delivery to a draft of its contract and its publication file, which publish at once.
 
-Not here: what the rows say (`gate.infer`), the text of the drafts (`contract.draft`).
+Not here: what the rows say (`infer`, `previous`, `join`), which column is the key (`keys`), the text of the drafts (`text`).
 """
 
 from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,7 +18,10 @@ from merestone.contract.contract import Contract, FieldType
 from merestone.contract.parse import parse
 from merestone.document.yaml_reader import read_yaml
 from merestone.drafts.extent import positions, with_extent
-from merestone.drafts.infer import Comparison, Drift, Inference, Inferred, KeyCandidate, code_lists, with_previous
+from merestone.drafts.infer import ColumnFacts, GeometryFacts, Inference, Inferred, code_lists
+from merestone.drafts.keys import Chosen, asked_key, first_key, in_words, joining_key
+from merestone.drafts.named import dataset_name
+from merestone.drafts.previous import Both, Loose, both, compared_as, crs_of, exports_of, measured, unmeasured
 from merestone.drafts.text import (
     ContractFacts,
     FieldFacts,
@@ -49,6 +51,8 @@ from merestone.storage.place import local_path
 from merestone.words import listed, percent
 
 _USUAL = {True: 7, False: 3}  # decimals where the coordinates show none: about a centimetre in degrees, a millimetre in metres
+_SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
+"""What `rejects.max_fraction` is drafted as."""
 _FINEST = {True: 9, False: 5}  # measured decimals beyond these are the noise of a computation, not a grid
 
 
@@ -68,14 +72,17 @@ class InitResult:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """The text of a contract; the key; the CRS that had to be asserted; what a person should know; rows seen, and rows it would reject."""
+    """The text of a contract; the key; the CRS that had to be asserted; what a person should know.
+
+    lost: the share of rows that the contract rejects, of the export of which it rejects more. others: an export has other columns.
+    """
 
     text: str
     key: tuple[str, ...]
     asserted: str | None
     notes: tuple[str, ...]
-    rows: int
-    lost: int
+    lost: float
+    others: bool
 
 
 def init(
@@ -95,7 +102,8 @@ def init(
         layer: the layer, where the file has several.
         crs: the CRS to assert, such as EPSG:28992, where the file states none.
         key: the key columns; found where none is named.
-        previous: an older delivery of the same kind: shows which columns change without meaning and which keys come back.
+        previous: an older delivery of the same kind: shows which key joins the two, which columns each export makes anew, and what
+            differs; the draft accepts both.
         owner: e-mail of the steward.
         out: the folder for the two files; the current folder by default.
 
@@ -107,7 +115,7 @@ def init(
     """
     folder = Path(local_path(out if out is not None else ".", field="out", what="a folder")).resolve()
     source_path = local_path(source_path, what="a delivery")
-    name = _name(source_path, layer)
+    name = dataset_name(source_path, layer)
     contract_path, publication_path = folder / f"{name}.contract.yaml", folder / f"{name}.yaml"
     check_outputs({"the contract's draft": str(contract_path), "the publication's draft": str(publication_path)})
     for path in (contract_path, publication_path):
@@ -116,11 +124,9 @@ def init(
                 f"{path} is there already; nothing is overwritten", field=str(path), hint="move it away, or name another folder: «out=DIR»"
             )
     made = draft(source_path, layer=layer, crs=crs, key=key, previous=previous, owner=owner)
-    notes, lost = list(made.notes), made.lost
-    allowed = None
-    if lost:
-        allowed = min(1.0, math.ceil(lost / made.rows * 150) / 100)
-        notes.append(f"rejects.max_fraction is drafted as {allowed:g}; these rows go to quarantine; 0 would refuse the delivery")
+    notes, allowed = list(made.notes), allowed_rejects(made.lost)
+    if allowed is not None:
+        notes.append(_rejects_note(made.lost, allowed))
     publication_text = draft_publication(
         PublicationFacts(
             contract=contract_path.name,
@@ -130,7 +136,8 @@ def init(
             crs=made.asserted,
             key=made.key,
             max_rejected=allowed,
-            notes=_publication_notes(made.asserted if crs is None else None, allowed, lost, made.rows),
+            extra_columns=made.others,
+            notes=_publication_notes(made, allowed, guessed=crs is None),
         )
     )
     _write(folder, {contract_path: made.text, publication_path: publication_text})
@@ -181,30 +188,92 @@ def _draft(
             field=delivery.path,
             hint="name a delivery with features and a column that identifies them",
         )
-    before = None if older is None else infer(older, key)
-    if before is not None:
-        inferred = with_previous(inferred, before)
     notes: list[str] = []
-    drift, columns = settle_key(source, older, inferred, before, key, notes)
-
-    facts, asserted = _facts(_name(source_path, layer), source_path, delivery, inferred, columns, drift, owner, notes)
+    found = _look(source, older, inferred, key)
+    notes += [*found.chosen.said, *found.loose.said]
+    facts, asserted = _facts(dataset_name(source_path, layer), source_path, delivery, found, owner, notes)
     contract_text = draft_contract(facts)
     contract = _read_back(contract_text)
-    lost, findings = _would_be_rejected(source, contract, columns)
-    if inferred.geometry is not None:
-        facts = with_extent(facts, positions(source, contract), inferred.geometry.bounds, notes)
+    lost = 0.0
+    for each, said in ((source, ""), *(((older, " of the older export"),) if older is not None and not found.apart else ())):
+        count, rows, findings = _would_be_rejected(each, contract, found.chosen.columns)
+        lost = max(lost, count / max(rows, 1))
+        if count:
+            notes.append(
+                f"{count:,} of {rows:,} rows{said} would be rejected: "
+                + "; ".join(f"{one.rule}: {one.observed}" for one in findings if one.severity == "error")
+            )
+    if found.inferred.geometry is not None:
+        facts = with_extent(facts, positions(source, contract), found.inferred.geometry.bounds, notes)
         contract_text = draft_contract(facts)
-    if lost:
+    if older is None:
         notes.append(
-            f"{lost:,} of {inferred.rows:,} rows would be rejected: "
-            + "; ".join(f"{each.rule}: {each.observed}" for each in findings if each.severity == "error")
-        )
-    if before is None:
-        notes.append(
-            "no older delivery was compared: columns that change in every export and keys that do not come back were not looked for"
+            "no older delivery was compared: which key joins two exports, and which columns each one makes anew, was not looked for"
         )
     notes += code_lists(inferred)[:3]
-    return Drafted(contract_text, tuple(columns), asserted, tuple(notes), inferred.rows, lost)
+    others = bool(found.aside) or (found.both is not None and bool(found.both.gone))
+    if found.apart:
+        notes.append("publish refuses the older export, whose key is of another type")
+    return Drafted(contract_text, found.chosen.columns, asserted, tuple(notes), lost, others)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the rows say: facts, the key, columns that are not compared, and what two exports have in common."""
+
+    inferred: Inferred
+    chosen: Chosen
+    loose: Loose
+    both: Both | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether the older export cannot fit the draft, whatever it says of the columns: its key is of another type."""
+        return self.both is not None and bool(set(self.chosen.columns) & set(self.both.torn))
+
+    @property
+    def columns(self) -> tuple[ColumnFacts, ...]:
+        """The columns that are drafted, as far as possible those that both exports have in one type."""
+        if self.both is None or self.apart:
+            return (*self.inferred.columns, *(self.both.came if self.both else ()))
+        return tuple(each for each in self.inferred.columns if each.name not in self.both.torn)
+
+    @property
+    def aside(self) -> tuple[ColumnFacts, ...]:
+        """Columns of the newer export that stand in the draft as comments, so as to fit the older one."""
+        if self.both is None or self.apart:
+            return ()
+        return (*(each for each in self.inferred.columns if each.name in self.both.torn), *self.both.came)
+
+
+def _look(source: Source, older: Source | None, inferred: Inferred, key: Sequence[str]) -> _Found:
+    """Look at one export, or at two.
+
+    Raises:
+        UsageError: a column that was asked for is not there, or no column can be the key.
+    """
+    delivery = source.delivery
+    if older is None:
+        chosen = asked_key(key, inferred, None, delivery.path) if key else first_key(inferred, source)
+        return _Found(inferred, chosen, unmeasured(inferred, chosen.columns, delivery.fid_column))
+    before = infer(older, key)
+    shared = both(inferred, before, (delivery, older.delivery), key)
+    names = [each.name for each in shared.inferred.columns if before.column(each.name) is not None]
+    crs = [crs_of(each.delivery) for each in (source, older)]
+    said = list(shared.said)
+    if crs[0] != crs[1]:
+        said.append(f"the CRS is {crs[0] or 'not stated'} now and was {crs[1] or 'not stated'} before")
+    exports = exports_of((source, older), (inferred, before), names, compared_as(inferred, before))
+    if not key:
+        chosen = joining_key(shared.inferred, exports, (source, older))
+    else:
+        chosen = asked_key(key, shared.inferred, exports if set(key) <= set(names) else None, delivery.path)
+    loose = (
+        unmeasured(shared.inferred, chosen.columns, delivery.fid_column)
+        if chosen.joined is None
+        else measured(shared.inferred, chosen.columns, exports, chosen.dealt_out, delivery.fid_column)
+    )
+    return _Found(shared.inferred, replace(chosen, said=(*chosen.said, *said)), loose, shared)
 
 
 # --- the delivery ----------------------------------------------------------------------------------------------------------------------
@@ -218,8 +287,8 @@ def infer(source: Source, key: Sequence[str]) -> Inferred:
     return inference.result()
 
 
-def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -> tuple[int, tuple[Finding, ...]]:
-    """How many rows the drafted contract rejects, and why: the very checks of publish."""
+def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -> tuple[int, int, tuple[Finding, ...]]:
+    """How many rows the drafted contract rejects, of how many, and why: the very checks of publish."""
     plan = plan_cast(contract, source.delivery, {}, key, None, "warn")
     tally, lost, first = FindingTally(), 0, 1
     limits = DEGREES if _geographic(contract.crs_epsg) else None
@@ -242,90 +311,16 @@ def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -
         lost += int(rejected(faults, cast.num_rows).sum())
         tally.add(faults, rows=np.arange(first, first + cast.num_rows))
         first += cast.num_rows
-    return lost, tally.findings()
-
-
-# --- the key ---------------------------------------------------------------------------------------------------------------------------
-
-
-def settle_key(
-    source: Source, older: Source | None, inferred: Inferred, before: Inferred | None, asked: Sequence[str], notes: list[str]
-) -> tuple[Drift | None, tuple[str, ...]]:
-    """The key columns, why those (into `notes`), and what the previous delivery says under them.
-
-    Raises:
-        UsageError: a column that was asked for is not there, or no column can be the key.
-    """
-    candidates = [each for each in inferred.keys if not each.why_not]
-    by_name = {each.name: each for each in inferred.keys}
-    if asked:
-        unknown = [each for each in asked if each not in by_name]
-        if unknown:
-            raise UsageError(
-                f"{source.delivery.path} has no column {unknown[0]}", field=unknown[0], hint=f"its columns are {', '.join(by_name)}"
-            )
-        if len(asked) == 1 and by_name[asked[0]].why_not:
-            facts = inferred.column(asked[0])
-            refused = "; publish will refuse the delivery and name the rows" if facts and (facts.nulls or facts.duplicates) else ""
-            notes.append(f"{asked[0]} is not a clean key: {by_name[asked[0]].why_not}{refused}")
-        elif len(asked) == 1 and by_name[asked[0]].doubt:
-            notes.append(by_name[asked[0]].doubt)
-        return _compare(source, older, inferred, before, asked), tuple(asked)
-    if not candidates:
-        nearly = [f"{each.name} ({each.why_not})" for each in inferred.keys if each.rank != 3] or [each.name for each in inferred.keys[:5]]
-        raise UsageError(
-            f"no column of {source.delivery.path} can be the key: {listed(nearly[:5], len(nearly))}",
-            field="key",
-            hint="repair one of them, or name columns that identify a feature together: «key=COLUMNS»",
-        )
-    for each in candidates:
-        drift = _compare(source, older, inferred, before, (each.name,))
-        if drift is None or not drift.renumbered:
-            notes += _why(each, inferred)
-            return drift, (each.name,)
-        notes.append(f"{each.name} is not the key: nearly every feature has other content under it than before, so it is dealt out anew")
-    notes.append(f"no column keeps its meaning from export to export; {candidates[0].name} is drafted as the key and needs another")
-    return None, (candidates[0].name,)
-
-
-def _why(chosen: KeyCandidate, inferred: Inferred) -> list[str]:
-    said = [f"key: {chosen.name}, unique and never null in {inferred.rows:,} rows"]
-    if chosen.doubt:
-        said.append(chosen.doubt)
-    others = [each for each in inferred.keys if each.name != chosen.name and (each.rank < 3 or (each.doubt and not each.why_not))]
-    said += [
-        f"not the key: {each.name}, {each.why_not or each.doubt or 'unique too; name it as the key if it is the better one'}"
-        for each in others[:5]
-    ]
-    return said
-
-
-def _compare(source: Source, older: Source | None, inferred: Inferred, before: Inferred | None, key: Sequence[str]) -> Drift | None:
-    if older is None or before is None or any(before.column(each) is None for each in key):
-        return None
-    kinds = {each.name: each.kind for each in before.columns}
-    common = [each.name for each in inferred.columns if kinds.get(each.name) == each.kind and each.name != source.delivery.fid_column]
-    places = tuple(each.geometry.name if each.geometry else None for each in (source.delivery, older.delivery))
-    comparison = Comparison(key, common, (places[0], places[1]), max(inferred.rows, before.rows))
-    for side, one in ((False, source), (True, older)):
-        for batch in one.batches():
-            comparison.add(batch, before=side)
-    return comparison.result()
+    return lost, first - 1, tally.findings()
 
 
 # --- the drafts ------------------------------------------------------------------------------------------------------------------------
 
 
 def _facts(
-    name: str,
-    source_path: str,
-    delivery: Delivery,
-    inferred: Inferred,
-    key: tuple[str, ...],
-    drift: Drift | None,
-    owner: str | None,
-    notes: list[str],
+    name: str, source_path: str, delivery: Delivery, found: _Found, owner: str | None, notes: list[str]
 ) -> tuple[ContractFacts, str | None]:
+    inferred, key = found.inferred, found.chosen.columns
     geometry = inferred.geometry
     if delivery.geometry is None or geometry is None:
         raise UsageError(
@@ -334,26 +329,20 @@ def _facts(
     epsg, asserted = epsg_of(delivery.geometry, geometry.bounds, delivery.path)
     if asserted is not None and not delivery.geometry.asserted:
         notes.append(f"the file states no CRS ({delivery.geometry.note}); {asserted} fits the coordinates and is asserted, to be confirmed")
-    precision, why = precision_of(epsg, geometry.decimals, geometry.ordinates)
+    precision, why = precision_of(epsg, geometry)
     coarse = geometry.coarse[precision - 1] if 0 < precision <= len(geometry.coarse) and geometry.ordinates >= JUDGED_ORDINATES else 0.0
     if coarse > COARSE_SHARE:
         part = f"{percent(coarse)} of the features have {precision - 1} decimals or fewer in all ordinates"
         why += f"; {part}"
         notes.append(f"precision: {part}: a coarser survey, or features that were rounded")
-    volatile = dict(drift.changed) if drift is not None else {}
-    doubt = next((each.doubt for each in inferred.keys if (each.name,) == key), "")
-    fields = []
-    for each in inferred.columns:
-        if each.name == delivery.fid_column and each.name not in key:
-            continue
-        note = Note(each.note, confirm=True) if each.note else None
-        is_key = each.name in key
-        kind = FieldType("integer") if is_key and each.integral else each.kind
-        moves = drift is not None and each.name in drift.volatile and not is_key
-        if moves and drift is not None:
-            note = Note(f"differs for {volatile[each.name]:,} of {drift.compared:,} features from the previous export", confirm=True)
-            notes.append(f"volatile: {each.name} differs for {volatile[each.name]:,} of {drift.compared:,} features, most columns do not")
-        fields.append(FieldFacts(each.name, kind, nullable=not is_key, volatile=moves, note=note))
+    aside = found.aside
+    fields = [_field(each, found) for each in found.columns if each.name != delivery.fid_column or each.name in key]
+    came = [_field(each, found) for each in aside if each.name != delivery.fid_column]
+    if came:
+        names = [each.name for each in came]
+        notes.append(
+            f"both exports fit the draft, which has {listed(names, len(names))} as {'a comment' if len(names) == 1 else 'comments'}"
+        )
     for other in delivery.other_geometries:
         code = (
             epsg if other.crs is None else epsg_of(other, (math.nan,) * 4, delivery.path)[0]
@@ -367,10 +356,9 @@ def _facts(
                 note=Note("precision is a guess", confirm=True),
             )
         )
+    joined = found.chosen.joined
     marks = {
-        "key": Note(
-            doubt or "found in the data" if drift is None else f"{percent(drift.survived)} of the previous keys come back", confirm=True
-        ),
+        "key": Note(in_words(joined) if joined is not None else found.chosen.doubt or "found in the data", confirm=True),
         "coordinate_precision": Note(why, confirm=True),
         "geometry_type": Note("what the rows hold", confirm=True),
     }
@@ -386,6 +374,7 @@ def _facts(
         geometry_type=geometry.type,
         coordinate_precision=precision,
         fields=tuple(fields),
+        came=tuple(came),
         key=key,
         owner=owner,
         dimensions=geometry.dimensions,
@@ -397,6 +386,23 @@ def _facts(
         drafted_from=os.path.basename(source_path),  # noqa: PTH119 - a name, no path
         notes=marks,
     ), asserted
+
+
+def _field(each: ColumnFacts, found: _Found) -> FieldFacts:
+    """One column as a field."""
+    is_key = each.name in found.chosen.columns
+    why = found.loose.volatile.get(each.name, "")
+    rounded = dict([found.loose.rounded[each.name]]) if each.name in found.loose.rounded else {}
+    note = why or ("the two exports differ in its last digits" if rounded else each.note)
+    return FieldFacts(
+        each.name,
+        FieldType("integer") if is_key and each.integral else each.kind,
+        nullable=not is_key,
+        volatile=bool(why),
+        decimals=rounded.get("decimals"),
+        digits=rounded.get("digits"),
+        note=Note(note, confirm=True) if note else None,
+    )
 
 
 def epsg_of(column: GeometryColumn, bounds: tuple[float, ...], path: str) -> tuple[int, str | None]:
@@ -421,10 +427,13 @@ def epsg_of(column: GeometryColumn, bounds: tuple[float, ...], path: str) -> tup
     return int(code), f"EPSG:{code}" if column.asserted else None
 
 
-def precision_of(epsg: int, measured: int, ordinates: int) -> tuple[int, str]:
+def precision_of(epsg: int, geometry: GeometryFacts) -> tuple[int, str]:
     """The decimals to draft for coordinates whose decimals were measured, and why."""
-    degrees = _geographic(epsg)
+    degrees, measured, ordinates = _geographic(epsg), geometry.decimals, geometry.ordinates
     usual = _USUAL[degrees]
+    if geometry.single:
+        wanted = possible_precision(epsg, min(usual, measured))
+        return wanted, f"the coordinates are 32-bit floats, which hold about {_ground(epsg, wanted)} here"
     if measured > _FINEST[degrees]:
         return possible_precision(epsg, usual), f"the coordinates lie on no grid; this is about {_ground(epsg, usual)} on the ground"
     if ordinates < JUDGED_ORDINATES:
@@ -433,12 +442,29 @@ def precision_of(epsg: int, measured: int, ordinates: int) -> tuple[int, str]:
     return possible_precision(epsg, measured), f"measured: 99 % of {ordinates:,} ordinates have {measured} decimals or fewer"
 
 
-def _publication_notes(guessed: str | None, allowed: float | None, lost: int, rows: int) -> dict[str, Note]:
+def allowed_rejects(lost: float) -> float | None:
+    """The share of rejected rows to draft: the next round figure, and never more than a twentieth; None where no row is rejected."""
+    return next((each for each in _SHARES if lost <= each), _SHARES[-1]) if lost else None
+
+
+def _rejects_note(lost: float, allowed: float) -> str:
+    if lost <= allowed:
+        return f"rejects.max_fraction is drafted as {allowed:g}: up to that share of rows goes to quarantine, and more refuses a delivery"
+    return (
+        f"{percent(lost)} of the rows would be rejected; rejects.max_fraction is drafted as {allowed:g} and not more, so publish refuses this "
+        "delivery: have the rows corrected, change the clause that rejects them, or state a larger share"
+    )
+
+
+def _publication_notes(made: Drafted, allowed: float | None, *, guessed: bool) -> dict[str, Note]:
     notes = {}
-    if guessed is not None:
+    if guessed and made.asserted is not None:
         notes["source"] = Note("the file states no CRS; this one fits the coordinates", confirm=True)
     if allowed is not None:
-        notes["rejects"] = Note(f"{lost:,} of {rows:,} rows are faulty today", confirm=True)
+        more = "" if made.lost <= allowed else ", which is more than a draft allows: is the data wrong, or the contract?"
+        notes["rejects"] = Note(f"{percent(made.lost)} of the rows are rejected today{more}", confirm=True)
+    if made.others:
+        notes["extra_columns"] = Note("the two exports have other columns; refuse, once all have the same", confirm=True)
     return notes
 
 
@@ -456,13 +482,6 @@ def _read_back(text: str) -> Contract:
     if not isinstance(contract, Contract):
         raise InternalError(f"the drafted contract does not read back: {contract[0]}", hint="report this, with the columns of the file")
     return contract
-
-
-def _name(source_path: str, layer: str | None) -> str:
-    """The name of the dataset: the file's without its endings, safe as a file name."""
-    stem = os.path.basename(source_path.rstrip("/\\"))  # noqa: PTH119 - a name, no path
-    stem = layer if layer is not None else re.sub(r"(\.[A-Za-z0-9]{1,8}){1,2}$", "", stem) or stem
-    return re.sub(r"[^\w\-]+", "_", stem).strip("_") or "dataset"
 
 
 def new_file(path: str, text: str) -> None:

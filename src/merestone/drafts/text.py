@@ -47,6 +47,8 @@ class FieldFacts:
     unique: bool = False
     volatile: bool = False
     derived: bool = False
+    decimals: int | None = None
+    digits: int | None = None
     enum: tuple[str | int | float | bool, ...] | None = None
     crs_epsg: int | None = None
     coordinate_precision: int | None = None
@@ -78,6 +80,8 @@ class ContractFacts:
     freshness_sla_minutes: int = 1440
     availability_target: float = 0.99
     freshness_from: str | None = None
+    came: tuple[FieldFacts, ...] = ()
+    """Columns that an older export does not have: comments, for a person to take in."""
     drafted_from: str = ""
     notes: Mapping[str, Note] = field(default_factory=dict)
 
@@ -97,6 +101,7 @@ class PublicationFacts:
     columns: tuple[tuple[str, str], ...] = ()
     partition: Mapping[str, str | int] = field(default_factory=dict)
     max_rejected: float | None = None
+    extra_columns: bool = False
     notes: Mapping[str, Note] = field(default_factory=dict)
 
 
@@ -162,6 +167,11 @@ def draft_contract(facts: ContractFacts) -> str:
     lines.append(_line("availability_target", _scalar(facts.availability_target), notes))
     lines.append("schema_fields:")
     lines += [f"  - {_flow(_field(each))}{_remark(each.note)}" for each in facts.fields]
+    if facts.came:
+        lines.append(
+            "  # Not in the older export, or of another type there. Take a line in once every export has it so, and raise the stamp:"
+        )
+        lines += [f"  # - {_flow(_field(each))}{_remark(each.note)}" for each in facts.came]
     enums = [(each.name, each.enum) for each in facts.fields if each.enum is not None]
     if enums:
         lines.append("semantics:")
@@ -201,6 +211,8 @@ def _field(facts: FieldFacts) -> dict[str, Any]:
             derived={} if facts.derived else None,
             crs_epsg=facts.crs_epsg,
             coordinate_precision=facts.coordinate_precision,
+            decimals=facts.decimals,
+            digits=facts.digits,
         ),
     }
 
@@ -223,6 +235,8 @@ def draft_publication(facts: PublicationFacts) -> str:
         lines.append(_line("partition", _flow(dict(facts.partition)), notes))
     else:
         lines.append("# partition: {by: column, column: district}   # default: {by: kdtree, target_rows: 50000}")
+    if facts.extra_columns:
+        lines.append(_line("extra_columns", "warn", notes))
     lines.append("# guard: {max_changed_fraction: 0.2}             # a larger change waits for a person")
     if facts.max_rejected is None:
         lines.append("# rejects: {max_fraction: 0, published: hold}    # share of rows that may be rejected before the delivery is")
