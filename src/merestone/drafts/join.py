@@ -266,11 +266,11 @@ def together(parts: Sequence[Hashes]) -> Hashes:
 
 
 def hashes(array: Any, how: str = "") -> Hashes:
-    """A 64-bit hash of each value, and one for all that is missing.
+    """A 64-bit hash of each value, and one for whatever is missing.
 
     Args:
         array: an Arrow array.
-        how: "padded": text without its leading zeros. "number": by what a 32-bit float holds of it, so that last digits do not count.
+        how: "padded": text without its leading zeros. "number": by what a 32-bit float holds of it; last digits do not count.
     """
     plain = _plain(array)
     if how == "number" and _numeric(plain.type):
