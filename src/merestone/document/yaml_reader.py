@@ -29,6 +29,7 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
+from merestone.document.tabs import TabScanner
 from merestone.errors import UsageError
 
 MAX_BYTES = 512 * 1024  # a contract of 5,000 fields fits; the scanner needs about a second for it
@@ -210,7 +211,9 @@ class _Builder:
     def _events(self, text: str) -> Iterator[Any]:
         """Events of the scanner, its faults in our words. The parser keeps no document: its own memory stays small."""
         try:
-            yield from YAML(typ="safe", pure=True).parse(text)
+            yaml = YAML(typ="safe", pure=True)
+            yaml.Scanner = TabScanner
+            yield from yaml.parse(text)
         except MarkedYAMLError as fault:
             mark = fault.problem_mark or fault.context_mark
             words = ", ".join(str(each) for each in (fault.context, fault.problem) if each)
