@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +12,7 @@ from typing import Any, Literal, TypedDict
 import jsonschema
 import pytest
 
+from merestone.line.judging import change_verdict
 from merestone.render import jsonout
 from merestone.results import form, notebook
 from merestone.results.finding import Finding, Sample
@@ -30,7 +33,7 @@ FINDING_JSON = {
 FIXED = (  # docs/spec of the command line: these names never change
     "status refused_by version features delivered delta unchanged rejected held files_written files_carried bytes_written run_id confirm findings"
 )
-DELTA = "added changed removed moved reversed rekeyed suppressed reprocessed backfilled refreshed replaced"
+DELTA = "added changed removed moved reversed rekeyed suppressed reprocessed backfilled refreshed"
 
 
 class Pair(TypedDict):
@@ -161,3 +164,13 @@ def test_a_notebook_shows_a_table_with_everything_escaped():
         assert "&lt;script&gt;" in shown
     assert "and 10 more" in CheckResult("d", "c", "fail", 3, (evil,) * 30)._repr_html_()
     assert "b &amp; c" in notebook.of(evil)
+
+
+def test_every_count_is_made_by_the_line():
+    """A count that nothing ever raises would say that there are none."""
+    [made] = [
+        node
+        for node in ast.walk(ast.parse(inspect.getsource(change_verdict._counts)))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Counts"
+    ]
+    assert {each.arg for each in made.keywords if not isinstance(each.value, ast.Constant)} == set(DELTA.split())

@@ -228,8 +228,6 @@ def _details(delta: Counts, changed: Changed | None) -> list[str]:
         lines.append(row("backfilled", f"{plural(delta.backfilled, 'feature')} of them only got values in fields that the contract added"))
     if delta.reprocessed:
         lines.append(row("reprocessed", f"{plural(delta.reprocessed, 'feature')} delivered as before, made anew under new rules"))
-    if delta.replaced:
-        lines.append(row("replaced", f"{plural(delta.replaced, 'feature')} written to another cell; their content did not change"))
     return lines
 
 

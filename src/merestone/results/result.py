@@ -15,7 +15,7 @@ from merestone.results.notebook import Shown
 
 CLASSES = ("added", "changed", "removed", "moved")
 """The four sets that touched keys fall into; no key is in two of them."""
-LABELS = ("reversed", "rekeyed", "suppressed", "reprocessed", "backfilled", "refreshed", "replaced")
+LABELS = ("reversed", "rekeyed", "suppressed", "reprocessed", "backfilled", "refreshed")
 """What is counted beside the classes: of keys in a class, or of keys that no class holds."""
 
 
@@ -34,7 +34,6 @@ class Counts:
         reprocessed: features delivered as before and made again under new rules.
         backfilled: changed features that differ only in fields which a contract added and which held no value before.
         refreshed: unchanged features that came in other bytes.
-        replaced: unchanged rows that were written to another cell because their cell was split or merged.
     """
 
     added: int = 0
@@ -47,7 +46,6 @@ class Counts:
     reprocessed: int = 0
     backfilled: int = 0
     refreshed: int = 0
-    replaced: int = 0
 
     @property
     def touched(self) -> int:
