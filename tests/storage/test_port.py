@@ -1,11 +1,17 @@
 """What every store promises, asked of each of them alike."""
 
+import errno
+import os
 import threading
+from collections import Counter
 from urllib.parse import urlsplit
 
 import pytest
+from shapely import Point
 
+from estate import Estate, save
 from merestone.errors import StoreError, UsageError
+from merestone.storage import open as opening
 from merestone.storage.local import LocalStore
 from merestone.storage.memory import MemoryStore
 from merestone.storage.open import open_store
@@ -13,6 +19,8 @@ from merestone.storage.place import parse_place, place_name, shown_place
 from merestone.storage.port import BusyError, LostReplyError
 from merestone.storage.retry import Policy, RetryingStore
 from stores import FaultyStore, fresh
+
+FIELDS = [{"name": "pid", "type": "string", "nullable": False}, {"name": "use", "type": "string"}]
 
 
 @pytest.fixture(params=["local", "memory", "retrying"])
@@ -234,3 +242,76 @@ def test_a_listing_that_breaks_off_is_taken_up_and_names_nothing_twice(faulty):
     faulty.faults = [("list", "b/", "busy")] * 5
     with pytest.raises(BusyError):
         list(store.list("b/"))
+
+
+class Busy(MemoryStore):
+    """A store that carries out no request the first time it is made."""
+
+    VERBS = ("get", "get_range", "open", "create", "swap", "delete", "size")
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.refused = Counter()
+        self._asked = set()
+        for verb in self.VERBS:
+            setattr(self, verb, self._once_busy(verb, getattr(self, verb)))
+
+    def _once_busy(self, verb, act):
+        def call(name, *more):
+            if (verb, name, *more) in self._asked:
+                return act(name, *more)
+            self._asked.add((verb, name, *more))
+            self.refused[verb] += 1
+            raise BusyError(f"busy at {verb} {name}")
+
+        return call
+
+    def list(self, prefix):
+        for each in super().list(prefix):
+            if ("list", prefix) not in self._asked:
+                self._asked.add(("list", prefix))
+                self.refused["list"] += 1
+                raise BusyError(f"busy at list {prefix}")
+            yield each
+
+
+def test_a_store_that_is_opened_repeats_what_was_not_carried_out(tmp_path, monkeypatch):
+    """Two nights on a store that is busy at the first request of each kind for each object."""
+    monkeypatch.setattr(opening, "POLICY", Policy(tries=2, pause=0))
+    busy = Busy("busy")
+    product = Estate(tmp_path / "product", FIELDS, store=open_store(busy.url))
+    for night, use in enumerate(("field", "forest")):
+        rows = [{"pid": f"p{n}", "use": use if n == 3 else "field", "geometry": Point(n, n)} for n in range(30)]
+        assert product.publish(save(rows, tmp_path / f"{night}.gpkg")).status == "published"
+    assert product.rows()["p3"]["use"] == "forest"
+    assert {"get", "create", "swap", "list"} <= {verb for verb, times in busy.refused.items() if times}
+    monkeypatch.setattr(opening, "POLICY", Policy(tries=1))
+    with pytest.raises(BusyError):
+        open_store(busy.url).get("nothing")
+
+
+@pytest.mark.parametrize("fault", [errno.EAGAIN, errno.EBUSY, errno.ESTALE])
+def test_a_disk_that_is_busy_is_read_again(tmp_path, monkeypatch, fault):
+    store = open_store(tmp_path, policy=Policy(tries=3, pause=0))
+    store.create("a", b"1")
+    real, left = os.open, []
+
+    def ask(request, times):
+        def once_busy(*args, **kwargs):
+            if left:
+                raise OSError(left.pop(), os.strerror(fault))
+            return real(*args, **kwargs)
+
+        left[:] = [fault] * times
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", once_busy)
+            return request()
+
+    assert ask(lambda: store.get("a"), 2) == b"1"
+    assert ask(lambda: store.get_range("a", 0, 1), 2) == b"1"
+    with pytest.raises(BusyError, match="now"):
+        ask(lambda: store.get("a"), 3)
+    for write in (lambda: store.create("b", b"2"), lambda: store.swap("a", b"1", b"3")):
+        with pytest.raises(StoreError):
+            ask(write, 3)
+        assert left == [fault] * 2, "of a write that fails so it is not known how far it came"

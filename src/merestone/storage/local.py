@@ -23,6 +23,7 @@ import pyarrow as pa
 from merestone.errors import StoreError
 from merestone.storage.names import check_name, check_prefix
 from merestone.storage.place import file_url
+from merestone.storage.port import BusyError
 
 _COPY_BYTES = 1 << 20
 _counter = itertools.count()
@@ -36,6 +37,8 @@ _HINTS = {
     errno.ENAMETOOLONG: "a name below {folder} is longer than the file system allows (usually 255 bytes)",
     errno.ENOTDIR: "a part of {folder} is a file: move it away or choose another destination",
 }
+_BUSY = {errno.EAGAIN, errno.EBUSY, errno.ESTALE}  # what a disk in the network answers while it fails over
+_REPEATABLE = {"read", "list", "delete"}  # of a write that fails so it is not known how far it came
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV}
 
 
@@ -224,6 +227,10 @@ class LocalStore:
         except (FileNotFoundError, FileExistsError):
             raise
         except OSError as fault:
+            if fault.errno in _BUSY and verb in _REPEATABLE:
+                raise BusyError(
+                    f"cannot {verb} {name} in {self.root} now: {fault.strerror}", field=name, hint="repeat the command"
+                ) from fault
             folder = (self.root / name).parent
             hint = _HINTS.get(fault.errno or 0, "look at the disk of {folder}, then repeat").format(folder=folder)
             raise StoreError(f"cannot {verb} {name} in {self.root}: {fault.strerror or fault}", field=name, hint=hint) from fault
