@@ -50,7 +50,9 @@ def test_nothing_delivered_over_a_filled_dataset_stops_and_asks(product, tmp_pat
 def test_a_check_of_nothing_says_the_same_whatever_the_format(product, tmp_path, kind):
     product.write(empty(tmp_path, kind))
     result, _ = check(read_publication(str(product.folder / "product.yaml")), CheckSettings("empty", "contract"))
-    assert [each.rule for each in result.findings if each.severity == "error"] == []
+    assert (result.status, [each.rule for each in result.findings if each.severity == "error"]) == ("fail", ["no_rows"])
+    allowed, _ = check(read_publication(str(product.folder / "product.yaml")), CheckSettings("empty", "contract", allow_empty=True))
+    assert (allowed.status, allowed.findings) == ("pass", ())
 
 
 def test_rows_without_columns_are_refused_for_their_columns(product, tmp_path):

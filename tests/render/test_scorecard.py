@@ -54,8 +54,9 @@ def test_the_page_stands_alone_and_no_name_becomes_markup():
 
 
 def test_no_runs_is_a_page_too():
-    assert "0 runs" in page("parcels", [], Thresholds())
-    assert to_json("parcels", [], Thresholds())["status"] == "pass"
+    assert "nothing to judge, and the gate FAILS" in page("parcels", [], Thresholds())
+    assert "FAILS" not in page("parcels", [], Thresholds(allow_empty=True))
+    assert to_json("parcels", [], Thresholds())["status"] == "fail"
 
 
 def test_what_is_not_nothing_never_reads_as_nothing():

@@ -170,13 +170,6 @@ def test_a_check_that_ended_before_the_first_row_does_not_claim_an_empty_deliver
     assert "(no row was checked): 1 error" in text.check(CheckResult("a.gpkg", "c.yaml", "fail", 0, (KEY,)))
 
 
-def test_an_empty_delivery_that_passes_is_told():
-    said = text.check(CheckResult("a.gpkg", "c.yaml", "pass", 0))
-    assert "passes c.yaml (0 rows)" in said
-    assert "it has no rows; `publish` stops it" in said
-    assert "no row" not in text.check(CheckResult("a.gpkg", "c.yaml", "pass", 1))
-
-
 def test_a_refused_first_delivery_claims_no_version():
     assert said_of(result(status="refused", refused_by="contract", version=None, current=None)).splitlines()[0] == (
         "parcels REFUSED by its contract. Nothing published."

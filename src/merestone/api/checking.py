@@ -34,6 +34,7 @@ def check(
     layer: str | None = None,
     source: Path | None = None,
     now: datetime | None = None,
+    allow_empty: bool = False,
     errors: Path | None = None,
     html: Path | None = None,
     junit: Path | None = None,
@@ -48,6 +49,7 @@ def check(
         layer: the layer of a delivery that has several.
         source: the delivery, in place of the one that the publication file names.
         now: the time at which the age of the data is judged, with a time zone; by default the time of the check.
+        allow_empty: accept a delivery without rows; by default it does not pass, since there is nothing to judge.
         errors: write every place of every finding as a layer of points to this file (.gpkg or .geojson).
         html: write a page with the findings and a map of their places to this file.
         junit: write the result as JUnit XML to this file.
@@ -75,7 +77,13 @@ def check(
         sarif: lambda result: ci.sarif(result, version=version("merestone")),
     }
     settings = CheckSettings(
-        delivery, named, None if errors is None else os.fspath(errors), page=html is not None, now=now, progress=progress
+        delivery,
+        named,
+        None if errors is None else os.fspath(errors),
+        page=html is not None,
+        now=now,
+        allow_empty=allow_empty,
+        progress=progress,
     )
     try:
         result, page = line.check(publication, settings)
@@ -86,7 +94,7 @@ def check(
     return result
 
 
-def diagnose(delivery: Path, *, contract: Path, layer: str | None = None) -> DiagnoseResult:
+def diagnose(delivery: Path, *, contract: Path, layer: str | None = None, allow_empty: bool = False) -> DiagnoseResult:
     """Find the first fault of a delivery, surface by surface, and its remedy.
 
     The surfaces come in a fixed order: version pin, schema, CRS and axis order, precision, geometry, semantics, idempotency, service
@@ -96,6 +104,7 @@ def diagnose(delivery: Path, *, contract: Path, layer: str | None = None) -> Dia
         delivery: the delivery.
         contract: the contract to check it against.
         layer: the layer of a delivery that has several.
+        allow_empty: accept a delivery without rows.
 
     Raises:
         MerestoneError: the delivery could not be checked.
@@ -105,7 +114,7 @@ def diagnose(delivery: Path, *, contract: Path, layer: str | None = None) -> Dia
         'pass'
     """
     publication = line.of_contract(os.fspath(delivery), os.fspath(contract), layer)
-    result, _ = line.check(publication, CheckSettings(os.fspath(delivery), os.fspath(contract)))
+    result, _ = line.check(publication, CheckSettings(os.fspath(delivery), os.fspath(contract), allow_empty=allow_empty))
     made = read_contract(contract)
     promised = Promised(str(made.contract_version), made.coordinate_precision, made.geometry_type == "raster", bool(made.semantics))
     return walk(result, promised)

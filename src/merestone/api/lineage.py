@@ -267,12 +267,14 @@ def scorecard(
     last: int = 30,
     max_rejected: float | None = None,
     max_warned: float | None = None,
+    allow_empty: bool = False,
     html: Path | None = None,
     junit: Path | None = None,
 ) -> ScorecardResult:
     """Score runs against thresholds. Shares are of the features that a run met, by worst outcome.
 
-    Events that contradict each other break the gate in any case.
+    Of a delivery that was refused before any feature could be named, all features count as rejected. Events that contradict each other break
+    the gate in any case, and so do a store without runs and a version whose run is missing.
 
     Args:
         dataset: a folder, a URL, a publication file, or an opened dataset.
@@ -280,6 +282,7 @@ def scorecard(
         last: at most so many of the newest runs.
         max_rejected: the share of features that a run may reject, 0.01 for 1 %; None does not judge it.
         max_warned: the share of features that a run may warn of; None does not judge it.
+        allow_empty: accept a store without runs.
         html: write a page with charts to this file.
         junit: write JUnit XML to this file, a test case a run.
 
@@ -292,7 +295,7 @@ def scorecard(
     """
     keep_apart({"html": html, "junit": junit}, [dataset])
     opened = whole(dataset)
-    name, limits = questions.name_of(opened), cards.Thresholds(max_rejected, max_warned)
+    name, limits = questions.name_of(opened), cards.Thresholds(max_rejected, max_warned, allow_empty)
     found = questions.scores(opened, run_ids, last)
     texts: tuple[tuple[Path | None, Callable[[str, list[cards.Score], cards.Thresholds], str]], ...] = (
         (html, cards.page),
@@ -309,16 +312,25 @@ def scorecard(
     )
 
 
-def check_complete(dataset: AnyDataset, *, run_ids: Sequence[str] = (), last_step: bool = False) -> CompleteResult:
+def check_complete(
+    dataset: AnyDataset,
+    *,
+    run_ids: Sequence[str] = (),
+    last_step: bool = False,
+    allow_empty: bool = False,
+    allow_no_plan: bool = False,
+) -> CompleteResult:
     """Check that lineage accounts for every feature of a version.
 
     Each run has no gap in its order or its chain of stages. What was published is what was accepted or held, minus what was removed. What
-    no recent run touched resolves to the run that made it.
+    no recent run touched resolves to the run that made it. Where there is nothing to judge, the gate fails.
 
     Args:
         dataset: a folder, a URL, a publication file (each with or without @N), or an opened dataset.
         run_ids: check only the chains of these runs.
         last_step: check only the run that made the version, not those before it.
+        allow_empty: accept a store without runs, and runs without events.
+        allow_no_plan: accept events of runs that do not say their stages.
 
     Raises:
         UsageError: no such version or run exists.
@@ -329,11 +341,12 @@ def check_complete(dataset: AnyDataset, *, run_ids: Sequence[str] = (), last_ste
         'pass'
     """
     opened = _opened(dataset)
+    allowed = completeness.Allowed(empty=allow_empty, no_plan=allow_no_plan)
     version = None if isinstance(dataset, Dataset) else browse.parse_address(os.fspath(dataset)).version
     if run_ids or browse.current_version(opened.store) is None:
-        found = completeness.check_runs(opened.store, questions.chosen_runs(opened, run_ids), now=environment.now())
+        found = completeness.check_runs(opened.store, questions.chosen_runs(opened, run_ids), now=environment.now(), allowed=allowed)
     else:
-        found = completeness.check_version(opened, version, now=environment.now(), last_step=last_step)
+        found = completeness.check_version(opened, version, now=environment.now(), last_step=last_step, allowed=allowed)
     return CompleteResult(
         status="pass" if found.complete else "fail",
         name=questions.name_of(opened),
@@ -346,7 +359,7 @@ def check_complete(dataset: AnyDataset, *, run_ids: Sequence[str] = (), last_ste
                 "message": gap.message,
                 "count": gap.count,
                 "samples": list(gap.samples),
-                "severity": "warning" if gap.rule in completeness.DOUBTFUL else "error",
+                "severity": "error" if found.fails(gap) else "warning",
             }
             for run, gap in found.gaps
         ],

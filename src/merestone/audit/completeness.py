@@ -31,8 +31,24 @@ from merestone.lineage.store.writing import ROOT
 from merestone.results.finding import SAMPLES
 from merestone.storage.port import Store
 
-DOUBTFUL = frozenset({"future", "no_plan"})
+DOUBTFUL = frozenset({"future"})
 """Rules that are reported but fail nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What a gate lets pass though there was nothing to judge.
+
+    Attributes:
+        empty: a store without runs, and runs that hold neither events nor findings.
+        no_plan: events of a run that does not say its stages.
+    """
+
+    empty: bool = False
+    no_plan: bool = False
+
+
+NOTHING = Allowed()
 MADE = pa.array(["added", "changed", "reprocessed", "refreshed", "suppressed"])
 """The classes of features that a run made what they are."""
 _NAMES = ("event_id", "run_id", "sequence", "event_time_utc", "stage", "feature_id", "outcome", "change_class")
@@ -45,11 +61,17 @@ class Found:
     runs: list[str] = field(default_factory=list)
     features: int = 0
     gaps: list[tuple[str, Gap]] = field(default_factory=list)
+    allowed: Allowed = NOTHING
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing."""
-        return all(gap.rule in DOUBTFUL for _, gap in self.gaps)
+        """Whether nothing is missing, and something was there to be judged."""
+        return not any(self.fails(gap) for _, gap in self.gaps)
+
+    def fails(self, gap: Gap) -> bool:
+        """Whether a gap fails the gate."""
+        passes = {"empty": self.allowed.empty, "no_plan": self.allowed.no_plan}
+        return gap.rule not in DOUBTFUL and not passes.get(gap.rule, False)
 
 
 @dataclass(slots=True)
@@ -61,19 +83,23 @@ class _Told:
     published: dict[str, Any]  # by change class, of stage `publish`
 
 
-def check_runs(store: Store, runs: Iterable[Sequence[RunManifest]], *, now: datetime, root: str = ROOT) -> Found:
+def check_runs(
+    store: Store, runs: Iterable[Sequence[RunManifest]], *, now: datetime, root: str = ROOT, allowed: Allowed = NOTHING
+) -> Found:
     """The chain and the order of the events of sealed runs.
 
     Raises:
         CorruptError: a part cannot be read.
     """
-    found = Found()
+    found = Found(allowed=allowed)
     for attempts in runs:
         _check_run(store, attempts, found, now, root)
+    if not found.runs:
+        found.gaps.append(("", Gap("empty", "no run is sealed here, so there is nothing to judge", 1, ())))
     return found
 
 
-def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_step: bool = False) -> Found:
+def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_step: bool = False, allowed: Allowed = NOTHING) -> Found:
     """The runs behind a version, each opened once, and whether each of its features is in the events of the run that made it.
 
     Args:
@@ -81,13 +107,14 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_
         version: the current one by default.
         now: events after it are doubtful.
         last_step: check the run that made the version, and nothing before it. What is read does not grow with the number of versions.
+        allowed: what passes though there is nothing to judge.
 
     Raises:
         UsageError: the version does not exist.
         CorruptError: a manifest, change log, index or part cannot be read.
     """
     manifest = dataset.manifest(version)
-    found = Found(features=manifest.features)
+    found = Found(features=manifest.features, allowed=allowed)
     live = load_table(dataset.store, manifest.index).column("key").combine_chunks()
     resolved = pa.array([], pa.binary())
     for at, each in enumerate(islice(made_by(dataset, manifest.version), 1 if last_step else None)):
@@ -97,6 +124,8 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_
             sealed = browse.sealed_of(dataset.store, each)
             attempts = [one for one in attempts_of(dataset.store, sealed.run_id) if one.attempt <= sealed.attempt]
             told = _check_run(dataset.store, attempts, found, now, ROOT)
+        else:
+            found.gaps.append((run, Gap("run_missing", f"version {each.version} names no sealed run", 1, ())))
         log = log_of(dataset.store, each)
         if each.lineage is not None and attempts[-1].expired is not None:  # what is still to be told is what is as this run made it
             mine = pc.and_(pc.is_in(log.column("key"), live), pc.invert(pc.is_in(log.column("key"), resolved)))
@@ -128,7 +157,7 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
     run, plan = attempts[-1].run_id, attempts[-1].plan
     found.runs.append(run)
     last = plan[-1] if plan else None
-    order, events = Order(now), 0
+    order, events = Order(now, dense=[each.attempt for each in attempts if not each.foreign]), 0
     accepted, rejected = [], []
     published: dict[str, list[Any]] = {}
     gaps: dict[tuple[str, str], Gap] = {}
@@ -157,6 +186,8 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
                     told.filter(pc.equal(told.column("change_class"), kind)).column("feature_id").combine_chunks()
                 )
     found.gaps += [(run, gap) for gap in gaps.values()]
+    if not events and not any(each.foreign or each.doc["findings"] for each in attempts) and attempts[-1].expired is None:
+        found.gaps.append((run, Gap("empty", "the run holds neither events nor findings, so there is nothing to judge", 1, ())))
     if events and not plan:
         found.gaps.append((run, Gap("no_plan", "the run says nothing of its stages, so their chain cannot be checked", events, ())))
     if attempts[-1].expired is None:

@@ -79,13 +79,18 @@ def runs(dataset: Dataset) -> list[dict[str, Any]]:
 
 
 def scores(dataset: Dataset, run_ids: Sequence[str], last: int) -> list[Score]:
-    """The scores of the newest runs, oldest first.
+    """The scores of the newest runs, oldest first; before them those that versions name and that are not there.
 
     Raises:
         UsageError, CorruptError: as `chosen_runs`.
     """
     made = versions_of(dataset)
-    found = []
+    there = {each.path for each in sealed_runs(dataset.store)}
+    found = [
+        Score(line.run_id, line.version, line.time_utc, 0, 0, 0, 0, 0, 0, missing=True)
+        for line in (() if run_ids or current(dataset.store) is None else dataset.history())
+        if line.rollback is None and (line.lineage is None or line.lineage["run_manifest"] not in there)
+    ]
     for attempts in chosen_runs(dataset, run_ids)[-last:]:
         total = verdict(dataset.store, attempts)
         sealed = sum(part.rows for each in attempts for part in each.parts)
@@ -102,6 +107,7 @@ def scores(dataset: Dataset, run_ids: Sequence[str], last: int) -> list[Score]:
                 total["features_warned"],
                 total["features_rejected"],
                 conflicts,
+                refused=not total["features"] and bool(attempts[-1].doc["findings"]),
             )
         )
     return found

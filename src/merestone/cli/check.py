@@ -25,6 +25,7 @@ from merestone.render import ci, diagnosis, text
 @click.option("--junit", metavar="FILE", help="Write the result as JUnit XML.")
 @click.option("--sarif", metavar="FILE", help="Write the result as SARIF 2.1.0.")
 @click.option("--now", callback=options.instant, metavar="TIME", help="Judge the age of the data as at this time: 2026-03-01T06:00:00Z.")
+@click.option("--allow-empty", is_flag=True, help="Accept a delivery without rows.")
 @click.option("--annotate", is_flag=True, help="Print the findings as annotations of GitHub Actions, on standard error.")
 @options.later("--strict")
 @options.later("--offline")
@@ -41,13 +42,14 @@ def check(
     junit: str | None,
     sarif: str | None,
     now: datetime | None,
+    allow_empty: bool,
     annotate: bool,
     as_json: bool,
 ) -> int:
     """Check a delivery against its contract; publish nothing.
 
     Either a DELIVERY with --contract, or a PUBLICATION file, whose source, key and column mapping then hold. Every row is checked.
-    Exit 0 where it passes, 1 where it breaks the contract; a check that could not run is never a pass.
+    Exit 0 where it passes, 1 where it breaks the contract; a check that could not run, or had no row to judge, is never a pass.
     """
     with progress.shown() as watch:
         result = checking.check(
@@ -56,6 +58,7 @@ def check(
             layer=layer,
             source=source,
             now=now,
+            allow_empty=allow_empty,
             errors=errors,
             html=html,
             junit=junit,
@@ -73,14 +76,15 @@ def check(
 @click.argument("delivery", metavar="DELIVERY")
 @click.option("--contract", metavar="FILE", required=True, help="The contract to diagnose the delivery against.")
 @click.option("--layer", metavar="NAME", help="The layer of the delivery.")
+@click.option("--allow-empty", is_flag=True, help="Accept a delivery without rows.")
 @options.as_json
-def diagnose(delivery: str, contract: str, layer: str | None, as_json: bool) -> int:
+def diagnose(delivery: str, contract: str, layer: str | None, allow_empty: bool, as_json: bool) -> int:
     """Find the first fault of a delivery, surface by surface, and its remedy.
 
     The surfaces come in a fixed order: version pin, schema, CRS and axis order, precision, geometry, semantics, idempotency, service
     level. The walk ends at the first fault, which may be the cause of what follows; `merestone check` lists everything at once. A step
     that nothing was judged in says so.
     """
-    result = checking.diagnose(delivery, contract=contract, layer=layer)
+    result = checking.diagnose(delivery, contract=contract, layer=layer, allow_empty=allow_empty)
     edge.answer(result, diagnosis.text(result), as_json=as_json)
     return EXIT_REFUSED if result.refused else EXIT_DONE

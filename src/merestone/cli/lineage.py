@@ -177,6 +177,7 @@ def query(
     metavar="SHARE",
     help="The share of features that a run may warn of, 0.01 for 1 %; not judged by default.",
 )
+@click.option("--allow-empty", is_flag=True, help="Accept a store without runs.")
 @click.option("--html", metavar="FILE", help="Write a page with charts; it needs no network.")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML, a test case a run.")
 @options.as_json
@@ -186,15 +187,27 @@ def scorecard(
     last: int,
     max_rejected: float | None,
     max_warned: float | None,
+    allow_empty: bool,
     html: str | None,
     junit: str | None,
     as_json: bool,
 ) -> int:
     """Score runs against thresholds: exit 1 where one breaks them, which gates a merge.
 
-    Shares are of the features that a run met, by worst outcome. Events that contradict each other break the gate in any case.
+    Shares are of the features that a run met, by worst outcome. Of a delivery that was refused before any feature could be named, all features
+    count as rejected. Events that contradict each other break the gate in any case, and so do a store without runs and a version whose run is
+    missing.
     """
-    result = api.scorecard(dataset, run_ids=run_ids, last=last, max_rejected=max_rejected, max_warned=max_warned, html=html, junit=junit)
+    result = api.scorecard(
+        dataset,
+        run_ids=run_ids,
+        last=last,
+        max_rejected=max_rejected,
+        max_warned=max_warned,
+        allow_empty=allow_empty,
+        html=html,
+        junit=junit,
+    )
     edge.answer(result, result.text, as_json=as_json)
     return EXIT_REFUSED if result.refused else EXIT_DONE
 
@@ -203,14 +216,17 @@ def scorecard(
 @options.dataset
 @_runs
 @click.option("--last-step", is_flag=True, help="Check only the run that made the version, not those before it.")
+@click.option("--allow-empty", is_flag=True, help="Accept a store without runs, and runs without events.")
+@click.option("--allow-no-plan", is_flag=True, help="Accept events of runs that do not say their stages.")
 @options.as_json
-def check_complete(dataset: str, run_ids: Sequence[str], last_step: bool, as_json: bool) -> int:
+def check_complete(dataset: str, run_ids: Sequence[str], last_step: bool, allow_empty: bool, allow_no_plan: bool, as_json: bool) -> int:
     """Check that lineage accounts for every feature of a version: exit 1 with the missing ids where it does not.
 
     Each run has no gap in its order or its chain of stages. What was published is what was accepted or held, minus what was removed. What
-    no recent run touched resolves to the run that made it. With --run only the chain of those runs is checked.
+    no recent run touched resolves to the run that made it. With --run only the chain of those runs is checked. Where there is nothing to
+    judge, the gate fails.
     """
-    result = api.check_complete(dataset, run_ids=run_ids, last_step=last_step)
+    result = api.check_complete(dataset, run_ids=run_ids, last_step=last_step, allow_empty=allow_empty, allow_no_plan=allow_no_plan)
     edge.answer(result, lineage_words.complete(result), as_json=as_json)
     return EXIT_REFUSED if result.refused else EXIT_DONE
 

@@ -284,6 +284,11 @@ def other_crs(agreed: str, delivered: str, way: str) -> Finding:
     return catalogue.CRS_MISMATCH.finding("crs", case="transformed", severity="warning", agreed=agreed, delivered=delivered, way=way)
 
 
+def no_rows(rows: int, *, allowed: bool) -> Finding | None:
+    """A delivery without rows, where a gate is asked that has nothing to judge then. A publish asks by a guard instead (`change.guards.emptied`)."""
+    return None if rows or allowed else catalogue.NO_ROWS.finding("")
+
+
 def feature_count(contract: Contract, rows: int) -> Finding | None:
     """`negative.max_features`: never more features than this."""
     most = (contract.addition("negative") or {}).get("max_features")

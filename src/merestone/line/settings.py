@@ -38,6 +38,7 @@ class CheckSettings:
         errors: a layer to write with every place of every finding, GeoPackage or GeoJSON.
         page: whether the HTML page is asked for.
         now: the time that the age of the data is judged at, aware; None is the time of the check.
+        allow_empty: whether a delivery without rows may pass.
         progress: is called as the check goes on.
     """
 
@@ -46,6 +47,7 @@ class CheckSettings:
     errors: str | None = None
     page: bool = False
     now: datetime | None = None
+    allow_empty: bool = False
     progress: Watch = nobody
 
     @property

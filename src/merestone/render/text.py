@@ -34,7 +34,10 @@ def diff(result: DiffResult) -> str:
     if result.refused:
         head = title(f"{result.before} and {result.after} cannot be compared.", result.seconds)
         return "\n".join([head, *_findings(result.findings), *(row("note", visible(each)) for each in result.notes)])
-    head = f"{result.before} to {result.after}: {_classes(result.delta) or 'no change'}, {count(result.unchanged)} unchanged"
+    if result.compared_nothing:
+        head = f"{result.before} to {result.after}: NOTHING was compared, since neither side has a row"
+    else:
+        head = f"{result.before} to {result.after}: {_classes(result.delta) or 'no change'}, {count(result.unchanged)} unchanged"
     lines = [title(head, result.seconds), *_details(result.delta, result.changed), *_findings(result.findings)]
     lines += [row("note", visible(each)) for each in result.notes]
     if result.keys is not None:
@@ -76,8 +79,6 @@ def check(result: CheckResult) -> str:
     held = "no row was checked" if errors and not result.rows else plural(result.rows, "row")  # columns or CRS can end it before the first
     lines = [title(f"{result.delivery} {said} {result.contract} ({held}){extent}", result.seconds)]
     lines += _findings(result.findings)
-    if result.status == "pass" and not result.rows:
-        lines.append(row("empty", "it has no rows; `publish` stops it where anything is published"))
     lines += [row("not judged", f"{listed(each.rules, len(each.rules))}: {each.why}") for each in result.not_judged]
     lines += [row("unchecked", text) for text in result.errors]
     return "\n".join(lines)

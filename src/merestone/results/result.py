@@ -202,9 +202,14 @@ class DiffResult(Shown):
         return self.status == "refused"
 
     @property
+    def compared_nothing(self) -> bool:
+        """Whether neither side has a row that was compared."""
+        return not self.refused and not self.unchanged and self.delta == Counts()
+
+    @property
     def complete(self) -> bool:
-        """Whether every row of both sides was compared."""
-        return not self.refused and self.not_compared == NotCompared()
+        """Whether every row of both sides was compared, and there was one."""
+        return not self.refused and not self.compared_nothing and self.not_compared == NotCompared()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,19 @@ MISSING = Rule(
         ),
     },
 )
+NO_ROWS = Rule(
+    surface="schema",
+    code="no_rows",
+    title="A delivery that is checked has rows: where nothing is judged, nothing passes.",
+    check="gate.delivery.no_rows",
+    scope="delivery",
+    refuses="delivery",
+    words=Words(
+        "rows to judge",
+        "the delivery has no rows",
+        "See whether the export broke off. If an empty delivery is meant, say so with «allow_empty».",
+    ),
+)
 EXTRA = Rule(
     surface="schema",
     code="extra",

@@ -47,6 +47,11 @@ def put(store, path, schema=LINEAGE_ARROW_SCHEMA):
     pq.write_table(schema.empty_table(), target)
 
 
+def about_files(store):
+    """The problems, without those of parts that no run lists."""
+    return [each for each in check_partitions(store, "_lineage") if not each.endswith("is listed by no sealed run")]
+
+
 def test_what_merestone_writes_is_fit(store):
     assert check_partitions(store, "_lineage") == []
     assert check_partitions(LocalStore(Path(store.root) / "_lineage")) == []
@@ -78,14 +83,14 @@ def test_two_spellings_of_one_system_fail(store, other):
 )
 def test_files_of_unknown_schema_versions_fail(store, version, good):
     put(store, "target_crs=EPSG%3A4326/part.parquet", LINEAGE_ARROW_SCHEMA.with_metadata({VERSION_KEY: version.encode()}))
-    assert (check_partitions(store, "_lineage") == []) is good
+    assert (about_files(store) == []) is good
 
 
 def test_files_that_say_nothing_or_cannot_be_read_fail(store):
     put(store, "target_crs=EPSG%3A4326/bare.parquet", LINEAGE_ARROW_SCHEMA.remove_metadata())
     store.create("_lineage/target_crs=EPSG%3A4326/torn.parquet", b"PAR1")
     put(store, "loose.parquet")
-    problems = check_partitions(store, "_lineage")
+    problems = about_files(store)
     assert [each.split(" ")[0] for each in problems] == [
         "loose.parquet",
         "target_crs=EPSG%3A4326/bare.parquet",

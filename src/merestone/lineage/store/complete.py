@@ -5,7 +5,7 @@ Not here: which rows stand (`deduplicate`), the comparison with what was publish
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from merestone.lineage.event import columns
 from merestone.lineage.event.collector import OUTSIDE_CHAIN, base_stage
+from merestone.lineage.event.record import ATTEMPT_BITS
 from merestone.results.finding import SAMPLES
 
 SKEW = timedelta(minutes=5)
@@ -50,9 +51,13 @@ def check_sequence(table: pa.Table, *, now: datetime) -> list[Gap]:
 
 
 class Order:
-    """`check_sequence` for a run that comes in tables, each with all rows of its features: 8 bytes an event are kept."""
+    """`check_sequence` for a run that comes in tables, each with all rows of its features: 8 bytes an event are kept.
 
-    def __init__(self, now: datetime) -> None:
+    Gaps are looked for in attempts of `dense` alone, whose numbers Merestone made; the numbers of other programs need only grow.
+    """
+
+    def __init__(self, now: datetime, *, dense: Collection[int] | None = None) -> None:
+        self._dense = None if dense is None else np.array(sorted(dense), np.int64)
         self._latest = pa.scalar(now + SKEW, pa.timestamp("us", "UTC"))
         self._numbers: list[npt.NDArray[np.int64]] = []
         self._ahead = 0
@@ -80,6 +85,8 @@ class Order:
             twice = np.unique(numbers[1:][again])
             found.append(Gap("sequence_twice", "one sequence stands on several events", len(twice), _shown(twice)))
             numbers = numbers[np.concatenate([[True], ~again])]
+        if self._dense is not None:
+            numbers = numbers[np.isin(numbers >> ATTEMPT_BITS, self._dense)]
         jumps = np.flatnonzero(np.diff(numbers) > 1)
         inside = jumps[numbers[jumps + 1] >> 24 == numbers[jumps] >> 24]
         firsts = np.concatenate([[0], jumps + 1]) if len(numbers) else np.empty(0, np.int64)
