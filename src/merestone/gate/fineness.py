@@ -29,7 +29,8 @@ COARSE_SHARE = 0.05
 """So many features may lie on a grid ten times coarser than promised, whatever the last version had."""
 _ON_GRID = 0.99
 _EXACT = 2.0**53
-_SAMPLED = 4_096  # vertices of a batch that are looked at for a lattice
+_AT_ONCE = 8_192  # rows whose vertices are laid out at once: few enough that they stay in the cache, and that memory does not grow
+_SAMPLED = 512  # vertices of so many rows that are looked at for a lattice
 _COARSER = 10  # steps of the promised grid in one of the coarser
 _OCCUPIED = 0.1  # of a lattice's places within its box
 
@@ -147,10 +148,11 @@ def fineness(wkb: Any, scan: Scan, promised: int | None) -> Fineness:
     out.decimals = kernel.decimals(wkb)
     if promised < 1:
         return out
-    xy = kernel.coordinates(wkb)
     out.lattice = Lattice(promised)
-    out.lattice.see(xy[:: len(xy) // _SAMPLED + 1])
-    out.coarse = int(coarse_features(xy, scan.vertices, promised - 1).sum())
+    for start in range(0, len(wkb), _AT_ONCE):
+        xy, sizes = kernel.coordinates(wkb[start : start + _AT_ONCE]), scan.vertices[start : start + _AT_ONCE]
+        out.lattice.see(xy[:: len(xy) // _SAMPLED + 1])
+        out.coarse += int(coarse_features(xy, sizes, promised - 1).sum())
     return out
 
 
@@ -163,18 +165,19 @@ def coarse_features(xy: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64], d
         decimals: of the grid.
     """
     sizes = sizes[sizes > 0]
-    if not len(sizes):
-        return np.zeros(0, np.bool_)
-    starts = np.cumsum(sizes) - sizes
-    coarse = _all_on(xy[:, 0], decimals, starts)
-    return coarse & _all_on(xy[:, 1], decimals, starts) if coarse.any() else coarse  # most lie on it in neither axis
+    coarse: npt.NDArray[np.bool_] = np.asarray(_on_grid(xy[np.cumsum(sizes) - sizes], decimals).all(axis=1))
+    if coarse.any():  # of features off the grid, most show it at their first vertex
+        rest = xy[np.repeat(coarse, sizes)]
+        starts = np.cumsum(sizes[coarse]) - sizes[coarse]
+        coarse[coarse] = np.logical_and.reduceat(_on_grid(rest, decimals).all(axis=1), starts)
+    return coarse
 
 
-def _all_on(values: npt.NDArray[np.float64], decimals: int, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which stretches of one axis lie on a grid as a whole."""
+def _on_grid(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.bool_]:
+    """Which ordinates lie on the grid of 10^-decimals."""
     scale = 10.0**decimals
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.logical_and.reduceat(np.rint(values * scale) / scale == values, starts))
+        return np.asarray(np.rint(values * scale) / scale == values)
 
 
 def measured_precision(histogram: Counts) -> int:

@@ -160,9 +160,9 @@ def census(ground: Ground, bounds: Boxes) -> Census:
 
 
 def _samples(boxes: Boxes) -> tuple[tuple[float, float], ...]:
-    middle = (boxes[:, :2] + boxes[:, 2:]) / 2
-    order = np.lexsort((middle[:, 1], middle[:, 0]))[[0, -1]]
-    return tuple(dict.fromkeys((float(x), float(y)) for x, y in middle[order]))
+    x, y = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
+    left, right = x.min(), x.max()
+    return tuple(dict.fromkeys([(float(left), float(y[x == left].min())), (float(right), float(y[x == right].max()))]))
 
 
 @dataclass(frozen=True, slots=True)
