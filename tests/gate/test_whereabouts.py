@@ -213,3 +213,59 @@ def test_a_bulk_on_the_diagonal_convicts_nobody():
     boxes[:3] = points((10, 15.5), (15.5, 10), (3, 14))
     verdict = judged(ground(), boxes)
     assert (verdict.bulk, verdict.strays) == (None, False)
+
+
+# --- metres that read as degrees -------------------------------------------------------------------------------------------------------
+
+
+def around_the_origin(n=1_000, size=5_000):
+    """Positions in metres on all sides of 0 0; a few of them are numbers that could be degrees."""
+    return scattered(-size / 2, -size / 2, size, n)
+
+
+@pytest.mark.parametrize(("code", "size"), [("EPSG:3857", 5_000), ("EPSG:3857", 60_000), ("EPSG:3857", 600), ("EPSG:6933", 2_000)])
+def test_good_rows_near_the_origin_of_a_system_in_metres_are_not_degrees(code, size):
+    where = ground(code)
+    boxes = np.concatenate([around_the_origin(size=size), points((5.1, 52.1), (-5.1, 7.2), (100.5, 3.5))])
+    counts = census(where, boxes)
+    verdict = decide(where, counts)
+    assert counts.alien >= 3
+    assert (verdict.decision in ("ok", "undecidable"), verdict.finding is None or verdict.finding.rule == "axis_order") == (True, True)
+    assert not [each for each in faults(where, boxes, verdict.bulk, verdict.near) if each.rule == "row_units"]
+
+
+@pytest.mark.parametrize("code", ["EPSG:3857", "EPSG:27700", "EPSG:28992", "EPSG:25832"])
+def test_rows_in_degrees_far_from_all_others_are_found(code):
+    places = PLACES | {"EPSG:3857": (1_000_000, 6_000_000, 90_000), "EPSG:27700": (400_000, 300_000, 90_000)}
+    west, south, east, north = degrees_of_use(code)
+    here = points(((west + east) / 2 + 0.3, min((south + north) / 2 + 0.2, 60)))
+    where, boxes = ground(code), np.concatenate([scattered(*places[code]), here])
+    verdict = judged(where, boxes)
+    found = [each for each in faults(where, boxes, verdict.bulk, verdict.near) if each.rule == "row_units"]
+    assert [each.rows.tolist() for each in found] == [[1_000]]
+    assert judged(where, here).decision == "units"
+
+
+def test_an_extent_in_metres_says_that_small_numbers_are_metres():
+    box = (-200.0, -100.0, 200.0, 100.0)
+    small = points(*np.random.default_rng(2).uniform(-80, 80, (200, 2)))
+    where = ground("EPSG:3857", Reference("the contract's extent", box, 0.5))
+    assert judged(where, small).decision == "units"
+    assert judged(replace(where, pairs=((box, box_in(box, "EPSG:3857", "EPSG:4326")),)), small).decision != "units"
+
+
+# --- across the antimeridian -----------------------------------------------------------------------------------------------------------
+
+
+ACROSS = Reference("the contract's extent", (165.0, -50.0, -175.0, -25.0), 0.5)
+
+
+def test_an_extent_across_the_antimeridian_holds_both_of_its_sides():
+    where = ground("EPSG:4326", ACROSS)
+    boxes = points(*[(174.0 + n / 100, -41.0) for n in range(90)], *[(-176.5 - n / 100, -44.0) for n in range(10)])
+    verdict = judged(where, boxes)
+    assert (verdict.decision, verdict.finding) == ("ok", None)
+    assert "165 -50 -175 -25" in verdict.evidence[0]
+    assert "100 of 100 rows as given, 0 with x and y exchanged" in verdict.evidence[0]
+    assert judged(where, boxes[:, [1, 0, 3, 2]]).decision == "swapped"
+    assert Reference("", (10.0, -50.0, -10.0, -25.0), 0.5).grown[::2] == (-360.0, 360.0)  # half the globe and its margins are all of it

@@ -327,7 +327,7 @@ CONTRACT = Group(
         Clause(
             "extent",
             Listed(Real(), 4, 4),
-            "xmin, ymin, xmax, ymax in the CRS of the contract, within which every position lies",
+            "xmin, ymin, xmax, ymax in the CRS of the contract, within which every position lies; in degrees xmin above xmax crosses the antimeridian",
         ),
         Clause("required_accuracy_m", Real(above=0), "the horizontal accuracy that a coordinate operation must have, in metres"),
         Clause(

@@ -18,7 +18,7 @@ from merestone.contract.contract import FieldType
 from merestone.document.forms import BROKEN, Report, nearest, shorten
 from merestone.document.yaml_reader import Path
 from merestone.reference.identity import epsg_twin
-from merestone.reference.systems import epsg_name, foreign_name
+from merestone.reference.systems import epsg_name, foreign_name, is_degrees, of_code
 
 _SCALAR_KINDS = ("string", "integer", "number", "boolean", "date", "time", "timestamp", "timestamp_local", "decimal", "binary")
 _ENUM_KINDS = tuple(kind for kind in _SCALAR_KINDS if kind != "binary")
@@ -237,11 +237,15 @@ def _extent_has_an_inside(values: dict[str, Any], report: Report) -> None:
     extent = values.get("extent")
     if extent is None or any(each is BROKEN for each in extent):
         return
-    if not (extent[0] < extent[2] and extent[1] < extent[3]):
+    code = values.get("crs_epsg")
+    across = extent[0] > extent[2] and code is not None and epsg_name(code) is not None and is_degrees(of_code(code))
+    if across and not -180 <= extent[2] < extent[0] <= 180:
+        report.add(("extent",), "crosses the antimeridian beyond -180 to 180 degrees", "write xmin east of xmax, both from -180 to 180")
+    elif not ((across or extent[0] < extent[2]) and extent[1] < extent[3]):
         report.add(
             ("extent",),
             f"{[f'{each:g}' for each in extent]} has no inside".replace("'", ""),
-            "write xmin, ymin, xmax, ymax in the contract's CRS",
+            "write xmin, ymin, xmax, ymax in the contract's CRS; only in degrees xmin may lie east of xmax, across the antimeridian",
         )
 
 

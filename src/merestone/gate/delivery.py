@@ -8,7 +8,7 @@ Every finding here refuses the delivery (docs/spec/gate.md#findings), but for th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from merestone.geometry.form import Scan
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
 from merestone.words import listed
+
+_OUTSIDE = 0.01  # of the rows
 
 # --- keys ------------------------------------------------------------------------------------------------------------------------------
 
@@ -287,6 +289,16 @@ def other_crs(agreed: str, delivered: str, way: str) -> Finding:
 def no_rows(rows: int, *, allowed: bool) -> Finding | None:
     """A delivery without rows, where a gate is asked that has nothing to judge then. A publish asks by a guard instead (`change.guards.emptied`)."""
     return None if rows or allowed else catalogue.NO_ROWS.finding("")
+
+
+def far_out(findings: Sequence[Finding], rows: int) -> list[Finding]:
+    """The findings on rows, where more than 1 % of the rows lie outside the `extent` as a finding on the delivery: no share of rejects covers it."""
+    return [
+        replace(each, per_row=False, remedy=catalogue.EXTENT.cases["many"].remedy)
+        if (each.surface, each.rule) == ("geometry", "extent") and each.count > _OUTSIDE * rows
+        else each
+        for each in findings
+    ]
 
 
 def feature_count(contract: Contract, rows: int) -> Finding | None:

@@ -93,7 +93,7 @@ def check_rows(  # noqa: PLR0913 - each is another look at the same rows
     return [
         *faults,
         *bad_numbers,
-        *outside(contract, stored, usable),
+        *outside(contract, stored, canonical, usable),
         *wide(contract, stored, canonical, limits, usable),
         *validity(contract, delivered, stored, canonical, usable, exact),
     ]
@@ -309,14 +309,28 @@ def ordinates(
     return found
 
 
-def outside(contract: Contract, stored: Scan, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
+def _beyond(
+    canonical: pa.Array, rows: npt.NDArray[np.int64], low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Of rows whose box reaches out of an extent across the antimeridian those with a part that does: a shape may be cut there."""
+    shapes = shapely.from_wkb(canonical.take(pa.array(rows, pa.int64())).to_numpy(zero_copy_only=False), on_invalid="ignore")
+    parts, owner = shapely.get_parts(shapes, return_index=True)
+    west, south, east, north = shapely.bounds(parts).T
+    out = ((west < low[0]) & (east > high[0])) | (south < low[1]) | (north > high[1])
+    return np.asarray(rows[np.unique(owner[out])], np.int64)
+
+
+def outside(contract: Contract, stored: Scan, canonical: pa.Array, usable: npt.NDArray[np.bool_]) -> list[RowFaults]:
     """`extent`: every position lies within it, but for half a step of the grid, which rounding may add."""
     if contract.extent is None:
         return []
     half = 0.5 * 10.0**-contract.coordinate_precision
     low, high = np.array(contract.extent[:2]) - half, np.array(contract.extent[2:]) + half
     west, south, east, north = stored.bounds.T
-    rows = np.flatnonzero(usable & ((west < low[0]) | (south < low[1]) | (east > high[0]) | (north > high[1])))
+    beside = (west < low[0]) | (east > high[0]) if low[0] <= high[0] else (west < low[0]) & (east > high[0])
+    rows = np.flatnonzero(usable & (beside | (south < low[1]) | (north > high[1])))
+    if len(rows) and low[0] > high[0]:
+        rows = _beyond(canonical, rows, low, high)
     if not len(rows):
         return []
     boxes = [" ".join(f"{each:.10g}" for each in box) for box in stored.bounds[rows].tolist()]

@@ -77,10 +77,17 @@ def extent(contract: Contract, raster: Raster) -> list[Finding]:
     corners = [(a * x + b * y + c, d * x + e * y + f) for x in (0, raster.width) for y in (0, raster.height)]
     slack = _NEAR * max(abs(a), abs(e))
     west, south, east, north = contract.extent
-    outside = [(x, y) for x, y in corners if not (west - slack <= x <= east + slack and south - slack <= y <= north + slack)]
+    xs, ys = zip(*corners, strict=True)
+    turns = (0.0,) if west <= east else (0.0, 360.0)  # across the antimeridian the grid may count on beyond 180, or from -180
+    last = east if west <= east else east + 360.0
+    if any(west - slack <= min(xs) + turn and max(xs) + turn <= last + slack for turn in turns):
+        outside = [(x, y) for x, y in corners if not south - slack <= y <= north + slack]
+    else:
+        outside = [
+            (x, y) for x, y in corners if west > east or not (west - slack <= x <= east + slack and south - slack <= y <= north + slack)
+        ]
     if not outside:
         return []
-    xs, ys = zip(*corners, strict=True)
     return [
         catalogue.RASTER_EXTENT.finding(
             "extent",

@@ -10,7 +10,7 @@ can convict a few rows, but never itself. All of it is counts; neither the order
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +38,7 @@ _NO_DEGREES = 360.0
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A box in which positions are expected, x before y, in the delivered CRS.
+    """A box in which positions are expected, x before y, in the delivered CRS; across the antimeridian its west is east of its east.
 
     `margin`: a row counts as outside only when it is this much of the box's size away; 0 where nothing at all may lie outside.
     """
@@ -51,7 +51,10 @@ class Reference:
     def grown(self) -> Box:
         """The box with its margin."""
         west, south, east, north = self.box
-        dx, dy = self.margin * (east - west), self.margin * (north - south)
+        across = west > east
+        dx, dy = self.margin * (east - west + 360.0 * across), self.margin * (north - south)
+        if across and west - dx <= east + dx:
+            return -_NO_DEGREES, south - dy, _NO_DEGREES, north + dy
         return west - dx, south - dy, east + dx, north + dy
 
 
@@ -62,7 +65,8 @@ class Ground:
     crs: what its CRS is called. degrees: whether its unit is the degree. references: strongest first. area: the CRS's area of use in its own
     units, and in degrees. exchanged: y stands before x by contract. agreed: what the contract's CRS is called and its area of use, where that
     is another CRS. agreed_here: that area in the delivered CRS, None where it has no place there.
-    stated: a person has stated an extent.
+    stated: a person has stated an extent. pairs: boxes in metres where positions are known to lie, each with the same in degrees: what lies in
+    the first and not in the second is in metres.
     """
 
     column: str
@@ -75,6 +79,7 @@ class Ground:
     agreed: tuple[str, Box] | None = None
     agreed_here: Box | None = None
     stated: bool = False
+    pairs: tuple[tuple[Box, Box], ...] = ()
 
     def in_order(self, bounds: Boxes) -> Boxes:
         """Boxes of rows as delivered, brought into x, y."""
@@ -110,9 +115,9 @@ class Census:
     """Counts over rows with a position.
 
     held: per reference, rows inside as given and inside exchanged. given, swapped: rows whose order the references decide. alien: rows in
-    another unit. far: rows that are far from the area of use. mislabelled: rows that lie in the agreed CRS's area of use as they are written,
-    and in neither area as they are labelled. table: rows per cell, (_CELLS, _CELLS), columns first. samples: the positions
-    with the smallest and the largest x.
+    another unit, and alien_cells: how many of them in each cell. far: rows that are far from the area of use.
+    mislabelled: rows that lie in the agreed CRS's area of use as they are written, and in neither area as they are labelled.
+    table: rows per cell, (_CELLS, _CELLS), columns first. samples: the positions with the smallest and the largest x.
     """
 
     positions: int = 0
@@ -120,6 +125,7 @@ class Census:
     given: int = 0
     swapped: int = 0
     alien: int = 0
+    alien_cells: dict[int, int] = field(default_factory=dict)
     far: int = 0
     mislabelled: int = 0
     extent: npt.NDArray[np.float64] = field(default_factory=lambda: np.array([np.inf, np.inf, -np.inf, -np.inf]))
@@ -130,6 +136,8 @@ class Census:
         """Take in the counts of another batch."""
         for name in ("positions", "held", "given", "swapped", "alien", "far", "mislabelled", "table"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        for cell, count in other.alien_cells.items():
+            self.alien_cells[cell] = self.alien_cells.get(cell, 0) + count
         seen = sorted({*self.samples, *other.samples})
         self.samples = tuple(dict.fromkeys((*seen[:1], *seen[-1:])))
         self.extent = np.concatenate([np.minimum(self.extent[:2], other.extent[:2]), np.maximum(self.extent[2:], other.extent[2:])])
@@ -142,7 +150,7 @@ def census(ground: Ground, bounds: Boxes) -> Census:
         return Census()
     held = np.array([[_inside(boxes, each.box).sum(), _inside(boxes, _turned(each.box)).sum()] for each in ground.references], np.int64)
     given, swapped = _votes(ground, boxes)
-    cells = ground.cells(boxes)
+    cells, alien = ground.cells(boxes), _alien(ground, boxes, given)
     table = 0 if cells is None else np.bincount(cells[0] * _CELLS + cells[1], minlength=_CELLS**2).reshape(_CELLS, _CELLS)
     extent = np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
     return Census(
@@ -150,13 +158,21 @@ def census(ground: Ground, bounds: Boxes) -> Census:
         held,
         int(given.sum()),
         int(swapped.sum()),
-        int(_alien(ground, boxes, given).sum()),
+        int(alien.sum()),
+        _counted(cells, alien),
         int(_far(ground, boxes).sum()),
         int(_mislabelled(ground, boxes).sum()),
         extent,
         table,
         _samples(boxes),
     )
+
+
+def _counted(cells: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None, rows: Mask) -> dict[int, int]:
+    if cells is None or not rows.any():
+        return {}
+    found, counts = np.unique((cells[0] * _CELLS + cells[1])[rows], return_counts=True)
+    return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
 
 def _samples(boxes: Boxes) -> tuple[tuple[float, float], ...]:
@@ -170,7 +186,8 @@ class Verdict:
     """What the positions say of the delivery as a whole.
 
     strays: whether rows are at fault by themselves; `faults` finds them. follows: rules that cannot hold where this verdict stands,
-    so that their breaches are known. "stated": the positions fit both ways, and a person has stated in which box they lie.
+    so that their breaches are known. near: cells whose rows are in the unit after all, since others lie beside them. "stated": the positions
+    fit both ways, and a person has stated in which box they lie.
     """
 
     decision: Literal["ok", "stated", "swapped", "units", "wrong CRS", "undecidable"]
@@ -178,6 +195,7 @@ class Verdict:
     finding: Finding | None = None
     bulk: Bulk | None = None
     strays: bool = False
+    near: frozenset[int] = frozenset()
 
     @property
     def follows(self) -> frozenset[str]:
@@ -194,9 +212,16 @@ class Verdict:
 
 def decide(ground: Ground, counts: Census) -> Verdict:
     """The verdict on a delivery, from the counts over all of its rows."""
-    total, evidence = counts.positions, _evidence(ground, counts)
-    if not total:
+    if not counts.positions:
         return Verdict("undecidable", ("no row has a position",))
+    near = _near(ground, counts)
+    if near:
+        counts = replace(counts, alien=counts.alien - sum(counts.alien_cells[cell] for cell in near))
+    return replace(_decide(ground, counts), near=near)
+
+
+def _decide(ground: Ground, counts: Census) -> Verdict:
+    total, evidence = counts.positions, _evidence(ground, counts)
     if counts.alien >= _ALL * total:
         return Verdict("units", evidence, _other_unit(ground, counts, evidence))
     decided, as_a_whole = counts.given + counts.swapped, _as_a_whole(counts)
@@ -263,13 +288,30 @@ def _undecided(ground: Ground, counts: Census, evidence: tuple[str, ...]) -> Fin
     )
 
 
-def faults(ground: Ground, bounds: Boxes, bulk: Bulk | None) -> list[RowFaults]:
-    """The rows of one batch that are at fault by themselves: axes swapped, or another unit."""
+def _near(ground: Ground, counts: Census) -> frozenset[int]:
+    """Cells in which numbers read as degrees and are in metres: others, which cannot be degrees, lie in them or beside them."""
+    if ground.degrees or not isinstance(counts.table, np.ndarray):
+        return frozenset()
+    found = []
+    for cell in counts.alien_cells:
+        column, row = divmod(cell, _CELLS)
+        around = counts.table[max(column - 1, 0) : column + 2, max(row - 1, 0) : row + 2].sum()
+        beside = (divmod(each, _CELLS) for each in counts.alien_cells)
+        alien = sum(counts.alien_cells[x * _CELLS + y] for x, y in beside if max(abs(x - column), abs(y - row)) <= 1)
+        if around - alien > (1 - _ALL) * around:
+            found.append(cell)
+    return frozenset(found)
+
+
+def faults(ground: Ground, bounds: Boxes, bulk: Bulk | None, near: frozenset[int] = frozenset()) -> list[RowFaults]:
+    """The rows of one batch that are at fault by themselves: axes swapped, or another unit; `bulk` and `near` are of the verdict."""
     known = placed(bounds)
     rows, boxes = np.flatnonzero(known), ground.in_order(bounds[known])
     given, swapped = _votes(ground, boxes)
     alien = _alien(ground, boxes, given)
     cells = ground.cells(boxes)
+    if near and cells is not None:
+        alien &= ~np.isin(cells[0] * _CELLS + cells[1], list(near))
     if bulk is not None and cells is not None:
         swapped |= bulk.strays(*cells) & ~given
     swapped &= ~alien
@@ -304,7 +346,9 @@ def _alien(ground: Ground, boxes: Boxes, given: Mask) -> Mask:
         return np.asarray(np.abs(boxes).max(axis=1) > _NO_DEGREES)
     if ground.area_degrees is None:
         return np.zeros(len(boxes), np.bool_)
-    reads = (_inside(boxes, ground.area_degrees) | _inside(boxes, _turned(ground.area_degrees))) & ~given
+    reads = _either_way(boxes, ground.area_degrees) & ~given
+    for here, in_degrees in ground.pairs:
+        reads &= ~(_inside(boxes, here) & ~_either_way(boxes, in_degrees))
     return np.asarray(reads & (boxes != 0).any(axis=1)) if reads.any() else reads
 
 
@@ -323,8 +367,17 @@ def _mislabelled(ground: Ground, boxes: Boxes) -> Mask:
     return _inside(boxes, ground.agreed[1]) & ~_inside(boxes, ground.area) & ~there
 
 
+def _either_way(boxes: Boxes, box: Box) -> Mask:
+    return _inside(boxes, box) | _inside(boxes, _turned(box))
+
+
 def _inside(boxes: Boxes, box: Box) -> Mask:
-    return np.asarray((boxes[:, 0] >= box[0]) & (boxes[:, 1] >= box[1]) & (boxes[:, 2] <= box[2]) & (boxes[:, 3] <= box[3]))
+    return _between(boxes[:, 0], boxes[:, 2], box[0], box[2]) & _between(boxes[:, 1], boxes[:, 3], box[1], box[3])
+
+
+def _between(least: npt.NDArray[np.float64], most: npt.NDArray[np.float64], low: float, high: float) -> Mask:
+    """Which rows lie between two sides of a box; across the antimeridian they lie on one side of it or on the other."""
+    return np.asarray((least >= low) & (most <= high) if low <= high else (least >= low) | (most <= high))
 
 
 def _turned(box: Box) -> Box:

@@ -19,7 +19,7 @@ from merestone.engine.port import Engine
 from merestone.engine.threads import Threads
 from merestone.errors import InternalError
 from merestone.gate import raster as gate_raster
-from merestone.gate.delivery import no_rows
+from merestone.gate.delivery import far_out, no_rows
 from merestone.line import environment
 from merestone.line.finding_places import Passes, layer, places_of, shown, write_layer
 from merestone.line.judging.delivery_promises import delivery_promises
@@ -105,7 +105,8 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
         findings += [*received.findings, *delivery_promises(prepared, received, now, last)]
         findings += [each for each in (no_rows(received.rows, allowed=settings.allow_empty),) if each is not None]
         topology = judge_delivery(prepared, received.candidates, processed, engine)
-        findings += [*without_consequences(received, [*received.tally.findings(), *processed.tally.findings()]), *topology.findings]
+        rows = without_consequences(received, [*received.tally.findings(), *processed.tally.findings()])
+        findings += [*far_out(rows, received.rows), *topology.findings]
         found = (received, processed, topology, evidence or RowEvidence(hold=False))
         return _ended(publication, prepared, findings, settings, clock, found)
 

@@ -78,7 +78,7 @@ def places_of(prepared: Prepared | None, findings: Sequence[Finding], passes: Pa
     for at, finding in enumerate(findings):
         if finding.surface == "geometry" and not finding.per_row and finding.rule in rules:
             parts.append(_of_breach(at, rules[finding.rule], judged))
-        elif finding.per_row and rows is not None and (mine := _rows_of(rows, finding)).num_rows:
+        elif (finding.per_row or finding.rule == "extent") and rows is not None and (mine := _rows_of(rows, finding)).num_rows:
             parts.append(_of_rows(at, mine, number))
         else:
             parts.append(_of_samples(at, finding))

@@ -16,6 +16,7 @@ from merestone.dataset.known import Known
 from merestone.engine.port import Engine
 from merestone.engine.threads import Threads
 from merestone.errors import UnknownOutcomeError
+from merestone.gate.delivery import far_out
 from merestone.gate.findings import faults_of
 from merestone.line import environment
 from merestone.line.comparing.kept_findings import kept_findings
@@ -140,7 +141,7 @@ def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the o
         )
         run.evidence.lines.append(kept)
         processed.tally.add(faults_of(kept), rows=np.zeros(kept.num_rows, np.int64), ids=kept.column("feature_id").combine_chunks())
-    findings += without_consequences(received, [*received.tally.findings(), *processed.tally.findings()])
+    findings += far_out(without_consequences(received, [*received.tally.findings(), *processed.tally.findings()]), received.rows)
     bad = int(processed.rejected.sum())
     if bad and terms.parent.rekeyed:
         findings.append(catalogue.KEY_MIGRATION.finding(terms.reading.key_name, count=bad))

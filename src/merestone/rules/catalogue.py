@@ -827,10 +827,10 @@ VALIDITY = Rule(
 EXTENT = Rule(
     surface="geometry",
     code="extent",
-    title="Every position lies within the agreed extent.",
+    title="Every position lies within the agreed extent. More than 1 % of the rows outside refuse the delivery.",
     check="gate.feature.outside",
     scope="row",
-    refuses="delivery",
+    refuses="rows",
     clauses=("extent",),
     reads=("coordinate_precision",),
     columns=("geometry",),
@@ -840,6 +840,13 @@ EXTENT = Rule(
         "",
         "See whether these rows belong to the product, or agree on a larger `extent`.",
     ),
+    cases={
+        "many": Words(
+            "positions within {box}",
+            "",
+            "See whether this is the right export, and the right CRS. If these rows belong to the product, agree on a larger `extent`.",
+        )
+    },
 )
 ANTIMERIDIAN = Rule(
     surface="geometry",

@@ -125,6 +125,7 @@ def ground_of(column: str, operation: Operation, extent: Box | None, epsg: int, 
         references += [Reference("the contract's extent", box, 0.5)] if box is not None else []
     if there is not None and last is not None:
         references.append(Reference(f"the extent of v{last.version}", there, 1.0))
+    known = () if degrees else tuple(each.box for each in references)
     area, in_degrees = area_of_use(operation.source), degrees_of_use(operation.source)
     if degrees and area is not None and area[2] > DEGREES[2]:  # across the antimeridian: both ends of the globe
         area = DEGREES[0], area[1], DEGREES[2], area[3]
@@ -147,4 +148,5 @@ def ground_of(column: str, operation: Operation, extent: Box | None, epsg: int, 
         (agreed, theirs) if theirs is not None else None,
         theirs_here,
         stated=extent is not None,
+        pairs=tuple((box, there_too) for box in known if (there_too := box_in(box, operation.source, "EPSG:4326")) is not None),
     )

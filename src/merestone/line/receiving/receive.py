@@ -288,7 +288,7 @@ class Reception:
             *self._keys.repeated_values(measures.unique),
             *(early := early_findings(self._early, self._rows)),
         ]
-        strays = Strays({name: each.bulk for name, each in verdicts.items() if each.strays}, frozenset(watched))
+        strays = Strays({name: each for name, each in verdicts.items() if each.strays}, frozenset(watched))
         if strays:
             self._refuse(strays, candidates, skipped)
         removed = self._probe.removed()

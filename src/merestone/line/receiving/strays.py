@@ -21,11 +21,11 @@ class Strays:
     """What the whole delivery gives away.
 
     Args:
-        places: geometry columns with rows that lie elsewhere, and where the bulk of all rows lies.
+        places: geometry columns with rows that lie elsewhere, and the verdict on all rows.
         units: fields with numbers in another unit.
     """
 
-    places: dict[str, whereabouts.Bulk | None] = field(default_factory=dict)
+    places: dict[str, whereabouts.Verdict] = field(default_factory=dict)
     units: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
@@ -34,8 +34,8 @@ class Strays:
     def faults(self, rules: WholeRules, rows: Any, geometry: str, scan: kernel.Scan) -> list[RowFaults]:
         """The stray rows of one batch; `scan` is of its delivered geometry, which `geometry` names."""
         found = quantities.faults(rows, rules.quantities, set(self.units), geometry, rules.measuring) if self.units else []
-        for name, bulk in self.places.items():
-            found += whereabouts.faults(rules.grounds[name], bounds_of(name, rows, geometry, scan), bulk)
+        for name, each in self.places.items():
+            found += whereabouts.faults(rules.grounds[name], bounds_of(name, rows, geometry, scan), each.bulk, each.near)
         return found
 
 
