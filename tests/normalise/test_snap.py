@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 import shapely
 
 from contracts import contract
@@ -47,6 +48,27 @@ def test_what_collapses_is_named_and_never_becomes_empty():
     assert (fault.rule, fault.rows.tolist()) == ("collapse", [0])
     assert fault.observed.to_pylist() == ["collapses on the grid of 0.01"]
     assert not shapely.from_wkb(stored[0].as_py()).is_empty
+
+
+DEGENERATE = {
+    "a line of zero length": "LINESTRING (1 1, 1 1)",
+    "a line that stays": "LINESTRING (1 1, 1 1, 1 1)",
+    "one of two lines": "MULTILINESTRING ((0 0, 1 1), (2 2, 2 2))",
+    "a ring of two places": "POLYGON ((0 0, 1 1, 0 0, 0 0))",
+    "a hole of one place": "POLYGON ((0 0, 9 0, 9 9, 0 0), (5 2, 5 2, 5 2, 5 2))",
+    "a member": "GEOMETRYCOLLECTION (POINT (0 0), LINESTRING (3 3, 3 3))",
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_what_has_collapsed_before_rounding_is_not_told_to_be_kept_finer(name):
+    rounded = shapely.LineString([(0, 0), (0.001, 0.001)])
+    faults = snap(wkb(shapely.from_wkt(DEGENERATE[name]), rounded), metres())[1]
+    said = {each.rows.tolist()[0]: each for each in faults if each.rule == "collapse"}
+    assert "finer" in said[1].remedy
+    assert "finer" not in said[0].remedy
+    assert "at the source" in said[0].remedy
+    assert "as delivered" in said[0].observed.to_pylist()[0]
 
 
 def test_heights_left_out_are_a_warning():

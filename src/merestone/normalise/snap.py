@@ -23,6 +23,7 @@ from merestone.geometry.form import (
     INFINITE,
     NAN_XY,
     NAN_Z,
+    RAW_GRID,
     WRONG_TYPE,
     Grid,
     Scan,
@@ -61,11 +62,13 @@ def snap(wkb: pa.Array, contract: Contract, scan: Scan | None = None) -> tuple[A
     step = f"{10.0**-contract.coordinate_precision:.{max(contract.coordinate_precision, 0)}f}"
     wrong = _rows((flags & WRONG_TYPE) != 0, readable)
     collapsed = _rows((flags & COLLAPSED) != 0, readable & numbers)
+    by_rounding = _collapse_by_rounding(wkb, collapsed, shape)
     beyond = _rows((flags & BAD_ORDINATE) != 0, readable & numbers)
     dropped = _rows((flags & (DROPPED_Z | DROPPED_M)) != 0, readable)
     faults = [
         catalogue.GEOMETRY_TYPE.faults(name, wrong, _kind_names(scan.kind[wrong]), agreed=contract.geometry_type),
-        catalogue.COLLAPSE.faults(name, collapsed, step=step),
+        catalogue.COLLAPSE.faults(name, collapsed[by_rounding], step=step),
+        catalogue.COLLAPSE.faults(name, collapsed[~by_rounding], case="delivered"),
         catalogue.ORDINATE.faults(name, beyond, case="grid", step=step),
         catalogue.Z_DROPPED.faults(name, dropped, _dimension_names(flags[dropped]), case="row", promised=clause.dimensions),
     ]
@@ -87,6 +90,13 @@ def snap_numbers(batch: pa.RecordBatch, contract: Contract) -> tuple[Any, list[R
             faults.append(catalogue.DECIMALS.faults(field.name, beyond, observed, grid=grid.words()))
         batch = batch.set_column(place, batch.schema.field(place), stored)
     return batch, faults
+
+
+def _collapse_by_rounding(wkb: pa.Array, rows: npt.NDArray[np.int64], shape: Shape) -> npt.NDArray[np.bool_]:
+    """Of rows that collapse on the grid those that are whole as delivered; on the others no grid has a say."""
+    if not len(rows):
+        return np.zeros(0, np.bool_)
+    return np.asarray((kernel.canonical(wkb.take(pa.array(rows)), RAW_GRID, shape)[1] & COLLAPSED) == 0)
 
 
 def _rows(mask: npt.NDArray[np.bool_], among: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

@@ -800,6 +800,13 @@ COLLAPSE = Rule(
         "collapses on the grid of {step}",
         "Leave the feature out, or agree on a finer `coordinate_precision`.",
     ),
+    cases={
+        "delivered": Words(
+            "a shape with a length or an area",
+            "has none as delivered: a line whose positions are all the same, or a ring of fewer than three",
+            "Correct the shape at the source, or leave it out. It has collapsed before it is rounded.",
+        )
+    },
 )
 VALIDITY = Rule(
     surface="geometry",
