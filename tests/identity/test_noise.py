@@ -207,7 +207,7 @@ def table(noise, n, geometry):
 def told_otherwise(given, geometry):
     """The same rows in another order of columns, with integers made floats by their nulls, other widths, units, zones and encodings."""
     columns = {name: given.column(name) for name in reversed(given.schema.names)}
-    decomposed = pc.utf8_normalize(columns["name"], form="NFD")  # noqa: TID251 - it is right about NFD  # noqa: TID251 - it is right about NFD
+    decomposed = pc.utf8_normalize(columns["name"], form="NFD")
     there = pc.is_valid(columns["rank"])
     floats = pc.if_else(there, columns["rank"].cast(pa.float64()), float("nan"))  # what pandas makes of an integer column with a null
     zero = pc.if_else(pc.equal(columns["share"], 0.0), -0.0, columns["share"])

@@ -11,7 +11,7 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path as File
 
-from merestone.api.places import Path, keep_apart, read_contract, read_publication
+from merestone.api.places import Path, as_typed, keep_apart, read_contract, read_publication
 from merestone.errors import MerestoneError, UsageError
 from merestone.inspect.output import written_whole
 from merestone.line import check as line
@@ -146,13 +146,7 @@ def _what(target: Path, contract: Path | None, layer: str | None, source: Path |
     publication = read_publication(target)
     if source is not None:
         publication = with_source(publication, os.fspath(source))
-    return publication, os.fspath(source) if source is not None else _below_here(publication.source.path), _below_here(publication.contract)
-
-
-def _below_here(path: str) -> str:
-    """A path below the work folder as a person would type it; any other as it is."""
-    here = File.cwd()
-    return str(File(path).relative_to(here)) if File(path).is_relative_to(here) else path
+    return publication, os.fspath(source) if source is not None else as_typed(publication.source.path), as_typed(publication.contract)
 
 
 def _write(reports: Mapping[Path | None, Callable[[CheckResult], str]], result: CheckResult) -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path as File
 
 from merestone.contract.contract import Contract
 from merestone.contract.files import read_contract as read_contract_file
 from merestone.dataset.version import Dataset
 from merestone.inspect import browse
 from merestone.inspect.output import check_outputs
+from merestone.line import environment
 from merestone.publication.publication import Publication
 
 Path = str | os.PathLike[str]
@@ -87,6 +89,12 @@ def whole(dataset: AnyDataset) -> Dataset:
 def text_of(dataset: AnyDataset) -> str:
     """A dataset as the rooms below take it: its path or URL."""
     return dataset.url if isinstance(dataset, Dataset) else os.fspath(dataset)
+
+
+def as_typed(path: str) -> str:
+    """A path below the work folder as a person would type it; any other as it is."""
+    here = environment.work_folder()
+    return str(File(path).relative_to(here)) if File(path).is_relative_to(here) else path
 
 
 def keep_apart(outputs: Mapping[str, Path | None], inputs: Iterable[AnyDataset | None]) -> None:

@@ -105,7 +105,7 @@ def write(text: str) -> None:
 
 def hush() -> None:
     """Let nothing more be written to a standard output that its reader has closed, not even by the interpreter at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # noqa: TID251 - a descriptor is meant, not a file
 
 
 def end(command: Callable[[], Any], call: Call) -> int:

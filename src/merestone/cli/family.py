@@ -96,7 +96,7 @@ def environment_variable(path: str, option: str) -> str:
 
 def environment_flag(path: str, option: str) -> bool:
     """Whether the environment switches a flag of a command on. For what has to be known before the command line is parsed."""
-    text = os.environ.get(environment_variable(path, option), "")
+    text = os.environ.get(environment_variable(path, option), "")  # noqa: TID251 - options can stand in the environment
     try:
         return bool(click.BOOL.convert(text, None, None)) if text else False
     except click.BadParameter:

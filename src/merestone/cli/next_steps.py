@@ -6,7 +6,6 @@ Not here: the answers in words (`render.text`, `words`), hints of errors (`wordi
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 from merestone.api import places
 from merestone.render.text import LISTED, row
@@ -58,13 +57,7 @@ def look_at(file: str, source: str | None) -> str:
     if publication.columns or spec.crs is not None or spec.encoding is not None or spec.geometry is not None:
         return ""
     layer = ["--layer", spec.layer] if spec.layer is not None else []
-    return shlex.join(["merestone", "diff", file, source or as_typed(spec.path), *layer, "--html", "change.html"])
-
-
-def as_typed(path: str) -> str:
-    """A path below the work folder as a person would type it; any other as it is."""
-    here = Path.cwd()
-    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+    return shlex.join(["merestone", "diff", file, source or places.as_typed(spec.path), *layer, "--html", "change.html"])
 
 
 def check(result: CheckResult) -> list[str]:

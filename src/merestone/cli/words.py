@@ -22,7 +22,7 @@ from merestone.api.answers import (
     VerifyResult,
 )
 from merestone.api.lineage_answers import SummaryResult, WhyResult
-from merestone.cli import next_steps
+from merestone.api.places import as_typed
 from merestone.render import text
 from merestone.results.form import to_json
 from merestone.results.result import DiffResult
@@ -45,8 +45,8 @@ def table(heads: list[str], rows: list[list[str]], right: frozenset[int] = froze
 
 def drafted(made: DraftResult, *, compared: bool) -> str:
     """The end of `init`; `compared`: with an older delivery."""
-    file = next_steps.as_typed(str(made.publication))
-    lines = [f"drafted {next_steps.as_typed(str(made.contract))}", f"        {file}", *(f"  {visible(each)}" for each in made.notes)]
+    file = as_typed(str(made.publication))
+    lines = [f"drafted {as_typed(str(made.contract))}", f"        {file}", *(f"  {visible(each)}" for each in made.notes)]
     if not compared:
         lines.append("  with --previous OLD, keys are judged by what they join, and columns that each export makes anew are found")
     return "\n".join([*lines, f"  next: {shlex.join(['merestone', 'publish', file])}"])

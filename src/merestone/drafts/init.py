@@ -10,7 +10,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 
@@ -368,7 +367,7 @@ def _facts(
     fine = 3 if "z" in geometry.dimensions else None
     return ContractFacts(
         name=name,
-        product_id=str(uuid4()),
+        product_id=environment.new_uuid(),
         epsg=epsg,
         axis_order="lon_lat",
         geometry_type=geometry.type,

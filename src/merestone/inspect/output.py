@@ -60,7 +60,7 @@ def written_whole(path: str, parameter: str = "out") -> Iterator[str]:
         StoreError: the place cannot be written.
     """
     target = Path(_target(path, parameter))
-    place = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")
+    place = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")  # noqa: TID251 - another process may write beside us
     try:
         yield str(place)
         place.replace(target)

@@ -1,7 +1,7 @@
 """What a run takes from outside itself: the time, chance, the user, the number of cores, a scratch folder.
 
-Not here: settings of the publication (`publication`). No other module reads a clock, a random
-number or an environment variable, but for `storage.place`, which puts in `${NAME}`.
+Not here: settings of the publication (`publication`), who is alive (`storage.lease`). No other module reads a clock, chance or the environment,
+but for lines that say why (`banned-api` in pyproject.toml).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -50,6 +51,16 @@ def day_of(time: str) -> date:
 def nonce() -> str:
     """A text that sets this process's objects apart from those of any other attempt."""
     return secrets.token_hex(4)
+
+
+def new_uuid() -> str:
+    """A UUID that nothing else has."""
+    return str(uuid.uuid4())
+
+
+def work_folder() -> Path:
+    """The folder in which the process works, which relative paths begin at."""
+    return Path.cwd()
 
 
 def who() -> str:
