@@ -15,6 +15,7 @@ from merestone.errors import UsageError
 from merestone.line.rollback import roll_back
 from merestone.lineage.event.collector import LineageCollector
 from merestone.lineage.event.record import LineageEvent
+from merestone.lineage.store import steps
 from merestone.lineage.store.deduplication import deduplicate
 from merestone.lineage.store.reading import read_run
 from merestone.lineage.store.verdict import conformance_summary
@@ -60,6 +61,63 @@ def stored(store, run_id):
     return Counter(zip(*(table.column(name).to_pylist() for name in ("stage", "event_type", "outcome")), strict=True))
 
 
+def of_live(made, version):
+    """The events of the live features of a version, each as told by the run that wrote its published row."""
+    wrote = {}
+    for number in range(1, version + 1):
+        manifest = made.manifest(number)
+        for key, line in made.log(number).items():
+            if line["class"] == "removed":
+                del wrote[key]
+            elif line["class"] in ("added", "changed", "reprocessed"):
+                wrote[key] = manifest.run_id
+    found = Counter()
+    for run in set(wrote.values()):
+        table = deduplicate(read_run(made.dataset.store, run))
+        for row in table.select(["feature_id", "stage", "event_type", "outcome"]).to_pylist():
+            if wrote.get(row.pop("feature_id")) == run:
+                found[tuple(row.values())] += 1
+    return found
+
+
+def test_after_a_night_of_removals_the_record_still_names_the_reprojection(nights, tmp_path, monkeypatch):
+    given = rows(p3={"owner": "b"}, p5={"geometry": Point(5.1, 52.1)}, p7=None, p9={}, p99={"rank": 99}, p11=None, p12=None)
+    assert nights.publish(save(given, tmp_path / "removals.gpkg")).result.delta.removed == 2
+    opened = []
+    real = steps.scan
+    monkeypatch.setattr(
+        steps, "scan", lambda store, attempts, *more, **how: (opened.append(attempts[-1].run_id), real(store, attempts, *more, **how))[1]
+    )
+    record = record_of_version(f"{nights.url}@3")
+    assert [nights.manifest(each).run_id for each in (2, 1)] == opened[-2:], "the night of removals made no live feature"
+    [transform] = [each for each in record.steps if each.event_type == "TRANSFORM"]
+    assert (transform.source_crs, transform.target_crs) == ("EPSG:4326", "EPSG:28992")
+    assert transform.passed == nights.manifest(3).features
+    assert "proj=sterea" in transform.parameters
+    assert (transform.first, transform.last) != (transform.last, transform.last)
+    assert "which 2 runs made" in record.statement
+    for encoding in ENCODINGS:
+        assert counted(render(record, encoding)) == of_live(nights, 3)
+
+
+def test_each_version_has_a_record_of_its_own_that_names_the_one_before(nights):
+    first, second = (record_of_version(f"{nights.url}@{each}") for each in (1, 2))
+    assert first.resource == second.resource == nights.terms["product_id"]
+    assert len({first.identifier, second.identifier, first.resource}) == 3
+    assert (first.predecessor, second.predecessor) == (None, first.identifier)
+    for encoding in ENCODINGS:
+        assert first.identifier in render(second, encoding)
+
+
+def test_many_ways_are_summed_in_one_step_that_says_so(nights, monkeypatch):
+    whole = record_of_version(f"{nights.url}@2").steps
+    monkeypatch.setattr(steps, "MOST_STEPS", 2)
+    few = record_of_version(f"{nights.url}@2").steps
+    assert len(few) == 3
+    assert few[-1].stage == f"{len(whole) - 2} more steps"
+    assert sum(each.passed for each in few) == sum(each.passed for each in whole)
+
+
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_the_counts_of_a_version_are_those_of_its_events(nights, schemas, encoding):
     for version in (1, 2):
@@ -67,7 +125,7 @@ def test_the_counts_of_a_version_are_those_of_its_events(nights, schemas, encodi
         assert schemas.faults(text, encoding) == []
         assert lint(read_record(text.encode(), "test")) == []
         manifest = nights.manifest(version)
-        assert counted(text) == stored(nights.dataset.store, manifest.run_id)
+        assert counted(text) == of_live(nights, version)
         (statement,) = texts(text, "statement")
         total = conformance_summary(f"{nights.url}/_lineage", manifest.run_id)
         assert f"{total['features']} features met: {total['features_passed']} passed, {total['features_warned']} warned, " in statement
@@ -86,8 +144,11 @@ def test_it_tells_operation_software_and_reasons(nights, encoding):
     assert "proj=sterea" in text
     assert "accuracy_m 1" in text
     assert "PROJ 9" in text
-    assert "1 changed, 1 held, 1 removed" in text
-    assert any("1 REJECT: owner pattern" in each for each in texts(text, "description"))
+    assert "1 changed, 1 held, 1 removed" not in text, "a held row is as an earlier run wrote it"
+    of_run = render(record_of_run(str(nights.url), nights.manifest(2).run_id), encoding)
+    assert "1 changed, 1 held, 1 removed" in of_run
+    assert any("1 REJECT: owner pattern" in each for each in texts(of_run, "description"))
+    assert counted(of_run) == stored(nights.dataset.store, nights.manifest(2).run_id)
     assert len(texts(text, "westBoundLongitude")) == 1
 
 
@@ -106,7 +167,9 @@ def test_behind_a_rollback_stands_the_run_that_made_the_content(nights):
 
 
 def test_the_record_of_a_run_is_that_of_the_version_it_made(nights):
-    assert record_of_run(str(nights.url), nights.manifest(1).run_id) == record_of_version(f"{nights.url}@1")
+    of_run, of_version = record_of_run(str(nights.url), nights.manifest(1).run_id), record_of_version(f"{nights.url}@1")
+    assert of_run.version == of_version.version == 1
+    assert [each.passed for each in of_run.steps] == [each.passed for each in of_version.steps], "a first version is its run"
 
 
 def test_a_refused_run_claims_no_dataset(nights, schemas, tmp_path):

@@ -35,6 +35,8 @@ STEPS = (
 )
 RECORD = Record(
     identifier="3f0c2a52-6a1e-4d0e-9a55-5d2c9d1b7e10",
+    resource="3f0c2a52-6a1e-4d0e-9a55-5d2c9d1b7e11",
+    predecessor="3f0c2a52-6a1e-4d0e-9a55-5d2c9d1b7e12",
     title="parcels",
     abstract="All parcels.",
     contact="steward@example.org",

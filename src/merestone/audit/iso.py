@@ -6,13 +6,15 @@ Not here: the XML (`report.iso19115`), its checks (`report.iso19115_lint`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 from uuid import UUID, uuid5
 
 from merestone.audit import questions
+from merestone.audit.makers import makers
 from merestone.dataset.current import current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.version import Dataset
@@ -38,8 +40,12 @@ def record_of_version(text: str) -> Record:
         CorruptError: its lineage cannot be read.
     """
     address = parse_address(text)
-    dataset = open_dataset(address.where)
-    manifest = dataset.version(address.version).manifest
+    return _of_version(open_dataset(address.where), address.version)
+
+
+def _of_version(dataset: Dataset, version: int | None, *, whole_run: Sequence[RunManifest] | None = None) -> Record:
+    """The record of a version: of its live features, or with the steps of `whole_run` alone."""
+    manifest = dataset.version(version).manifest
     made = manifest
     while made.rollback is not None:
         made = dataset.manifest(int(made.rollback["to"]))
@@ -62,7 +68,38 @@ def record_of_version(text: str) -> Record:
                 f"EPSG:{parent.contract['crs_epsg']}",
             )
         )
-    return _record(dataset.store, attempts, manifest, f"{opening} Rows: {counts}.", sources, manifest.version)
+    opening = f"{opening} Rows: {counts}."
+    live = _live(dataset, manifest) if whole_run is None else None
+    return _record(dataset.store, attempts, manifest, opening, sources, manifest.version, live=live)
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """How the live features of a version came to be: the steps of the runs that made them, these runs, and where they read."""
+
+    steps: tuple[steps.Step, ...]
+    features: int
+    runs: int
+    sources: tuple[Mapping[str, Any], ...]
+
+    def words(self) -> str:
+        """For the statement: whose steps follow."""
+        return f"The steps are those of its {self.features} live features, which {self.runs} {'run' if self.runs == 1 else 'runs'} made."
+
+
+def _live(dataset: Dataset, manifest: Manifest) -> _Live:
+    """The steps of the live features. Of a version without lineage, none."""
+    sources: list[Mapping[str, Any]] = []
+
+    def made() -> Iterator[tuple[list[RunManifest], Any]]:
+        for line, ids in makers(dataset, manifest):
+            if line.lineage is not None:
+                sealed = sealed_of(dataset.store, line)
+                sources.append(sealed.doc["about"].get("source") or {})
+                yield [each for each in attempts_of(dataset.store, sealed.run_id) if each.attempt <= sealed.attempt], ids
+
+    found = steps.steps_of_features(dataset.store, made(), ROOT)
+    return _Live(tuple(found), manifest.features, len(sources), tuple(sources))
 
 
 def record_of_run(text: str, run_id: str) -> Record:
@@ -77,7 +114,7 @@ def record_of_run(text: str, run_id: str) -> Record:
     head = current(dataset.store)
     made = questions.version_of(dataset, {each.path for each in attempts})
     if made is not None:
-        return record_of_version(f"{parse_address(text).where}@{made.version}")
+        return _of_version(dataset, made.version, whole_run=attempts)
     about = attempts[-1].doc.get("about", {})
     name = about.get("dataset") or _folder(dataset)
     opening = f"Run {run_id} of {name} published no version."
@@ -94,16 +131,18 @@ def _record(
     version: int | None,
     *,
     name: str | None = None,
+    live: _Live | None = None,
 ) -> Record:
     last = attempts[-1] if attempts else None
     about: Mapping[str, Any] = last.doc.get("about", {}) if last is not None else {}
-    found = steps.run_steps(store, attempts, ROOT)
+    found = live.steps if live is not None else steps.run_steps(store, attempts, ROOT)
+    read = live.sources if live is not None else (about.get("source") or {},)
     title = manifest.name if manifest is not None else name or ""
     contract = manifest.contract if manifest is not None else {}
     product = _uuid(contract.get("product_id"))
-    identifier = (
-        product if product is not None and version is not None else uuid5(product or _SPACE, last.run_id if last is not None else title)
-    )
+    resource = product or uuid5(_SPACE, title)
+    before = manifest.parent if manifest is not None and version is not None else None
+    identifier = _of_one(resource, version) if version is not None else uuid5(product or _SPACE, last.run_id if last is not None else title)
     time = datetime.fromisoformat(
         last.sealed_utc if last is not None and version is None else manifest.time_utc if manifest is not None else "1970-01-01T00:00:00Z"
     )
@@ -114,6 +153,8 @@ def _record(
     stamp = about.get("contract_version") or (manifest.contract_version if manifest is not None and version is not None else None)
     return Record(
         identifier=str(identifier),
+        resource=str(resource),
+        predecessor=str(_of_one(resource, before)) if before is not None else None,
         title=title,
         abstract=described,
         contact=contract.get("product_owner_id"),
@@ -121,9 +162,9 @@ def _record(
         version=version,
         epsg=contract.get("crs_epsg"),
         extent=_extent(manifest) if manifest is not None and version is not None else None,
-        statement=f"{opening} {_verdict(store, attempts)}",
+        statement=f"{opening} {_verdict(store, attempts)}" + (f" {live.words()}" if live is not None and live.steps else ""),
         rationale=f"Contract {stamp} of {named}." if stamp else "",
-        steps=tuple(_step(each, about.get("source") or {}, manifest) for each in found),
+        steps=tuple(_step(each, read, manifest) for each in found),
         sources=tuple(sources),
     )
 
@@ -142,14 +183,12 @@ def _verdict(store: Store, attempts: Sequence[RunManifest]) -> str:
     )
 
 
-def _step(step: steps.Step, source: Mapping[str, Any], manifest: Manifest | None) -> ProcessStep:
+def _step(step: steps.Step, sources: Sequence[Mapping[str, Any]], manifest: Manifest | None) -> ProcessStep:
     procedure, parameters = [], []
-    operation = source.get("operation") or {}
-    if (
-        step.event_type == "TRANSFORM"
-        and operation.get("source") == step.source_crs
-        and operation.get("strategy_index") == step.strategy_index
-    ):
+    operations = [source.get("operation") or {} for source in sources if step.event_type == "TRANSFORM"]
+    same = (step.source_crs, step.strategy_index)
+    operation = next((each for each in operations if (each.get("source"), each.get("strategy_index")) == same), None)
+    if operation is not None:
         procedure.append(str(operation["name"]))
         parameters += [str(operation["pipeline"]), f"PROJ {operation['proj']}, EPSG database {operation['database']}"]
         for word, names in (("grids", operation.get("grids")), ("missing grids", operation.get("missing_grids"))):
@@ -217,6 +256,11 @@ def _extent(manifest: Manifest) -> tuple[float, float, float, float] | None:
         return None
     west, south, east, north = found
     return max(west, -180.0), max(south, -90.0), min(east, 180.0), min(north, 90.0)
+
+
+def _of_one(resource: UUID, version: int) -> UUID:
+    """The identifier of the record of one version."""
+    return uuid5(resource, f"version {version}")
 
 
 def _uuid(text: Any) -> UUID | None:

@@ -79,7 +79,9 @@ class Record:
     """All that a record says.
 
     Args:
-        identifier: a UUID.
+        identifier: of this record, a UUID: the record of each version has its own.
+        resource: of the dataset, a UUID: the same for all its versions.
+        predecessor: the identifier of the record of the version before, None where there is none.
         title: of the dataset.
         abstract: what it is.
         contact: mail address of the owner, None where it is not known.
@@ -94,6 +96,8 @@ class Record:
     """
 
     identifier: str
+    resource: str
+    predecessor: str | None
     title: str
     abstract: str
     contact: str | None
@@ -165,13 +169,14 @@ def _gmd(record: Record) -> Element:
                     _string("gmd:title", record.title),
                     _gmd_date(record.time, "revision"),
                     *([_string("gmd:edition", str(record.version))] if record.version is not None else []),
-                    _in("gmd:identifier", Element("gmd:MD_Identifier", (_string("gmd:code", f"urn:uuid:{record.identifier}"),))),
+                    _in("gmd:identifier", Element("gmd:MD_Identifier", (_string("gmd:code", f"urn:uuid:{record.resource}"),))),
                 ),
             ),
         ),
         _string("gmd:abstract", record.abstract),
         _in("gmd:status", _code("gmd:MD_ProgressCode", _progress(record), _GMD_LISTS)),
         _gmd_contact("gmd:pointOfContact", record.contact, "owner"),
+        *_gmd_predecessor(record),
         _in("gmd:spatialRepresentationType", _code("gmd:MD_SpatialRepresentationTypeCode", "vector", _GMD_LISTS)),
         _in("gmd:language", _language("gmd:LanguageCode")),
         _in("gmd:topicCategory", Element("gmd:MD_TopicCategoryCode", "location")),
@@ -210,6 +215,15 @@ def _gmd(record: Record) -> Element:
         ),
         NAMESPACES[GMD],
     )
+
+
+def _gmd_predecessor(record: Record) -> list[Element]:
+    if record.predecessor is None:
+        return []
+    named = Element("gmd:MD_Identifier", (_string("gmd:code", f"urn:uuid:{record.predecessor}"),))
+    kind = _code("gmd:DS_AssociationTypeCode", "crossReference", _GMD_LISTS)  # ISO 19115:2003 has no code for a version before
+    inner = (_in("gmd:aggregateDataSetIdentifier", named), _in("gmd:associationType", kind))
+    return [_in("gmd:aggregationInfo", Element("gmd:MD_AggregateInformation", inner))]
 
 
 def _gmd_lineage(record: Record) -> Element:
@@ -300,6 +314,7 @@ def _mdb(record: Record) -> Element:
                     _string("cit:title", record.title),
                     _in("cit:date", _mdb_date(record.time, "revision", whole=False)),
                     *([_string("cit:edition", str(record.version))] if record.version is not None else []),
+                    _in("cit:identifier", _mdb_uuid(record.resource)),
                 ),
             ),
         ),
@@ -316,6 +331,13 @@ def _mdb(record: Record) -> Element:
                 _in("gex:EX_Extent", _in("gex:geographicElement", Element("gex:EX_GeographicBoundingBox", _box("gex", record.extent)))),
             )
         )
+    if record.predecessor is not None:
+        before = (_string("cit:title", "the record of the version before"), _in("cit:identifier", _mdb_uuid(record.predecessor)))
+        inner = (
+            _in("mri:associationType", _code("mri:DS_AssociationTypeCode", "revisionOf", _MDB_LISTS)),
+            _in("mri:metadataReference", Element("cit:CI_Citation", before)),
+        )
+        identification.append(_in("mri:associatedResource", Element("mri:MD_AssociatedResource", inner)))
     identification.append(_in("mri:defaultLocale", _locale()))
     reference = [] if record.epsg is None else [_in("mdb:referenceSystemInfo", _mdb_crs(f"EPSG:{record.epsg}"))]
     return Element(
@@ -323,7 +345,7 @@ def _mdb(record: Record) -> Element:
         (
             _in(
                 "mdb:metadataIdentifier",
-                Element("mcc:MD_Identifier", (_string("mcc:code", record.identifier), _string("mcc:codeSpace", "urn:uuid"))),
+                _mdb_uuid(record.identifier),
             ),
             _in("mdb:defaultLocale", _locale()),
             _in(
@@ -338,6 +360,10 @@ def _mdb(record: Record) -> Element:
         ),
         NAMESPACES[MDB],
     )
+
+
+def _mdb_uuid(identifier: str) -> Element:
+    return Element("mcc:MD_Identifier", (_string("mcc:code", identifier), _string("mcc:codeSpace", "urn:uuid")))
 
 
 def _mdb_lineage(record: Record) -> Element:

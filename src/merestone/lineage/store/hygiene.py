@@ -62,7 +62,7 @@ def check_partitions(store: Store, root: str = "", *, require_epsg_target: bool 
 
 
 def _unlisted(store: Store, root: str, parts: Sequence[str]) -> Iterator[str]:
-    """Parts that no sealed run lists, so that no reader counts them. A store of another tool has no run manifests, and parts of other names."""
+    """Parts that no sealed run lists: no reader counts them. A store of another tool has no run manifests, and parts of other names."""
     names = [name for name, _ in store.list(below(root, f"{RUNS}/")) if name.endswith(".json")]
     listed: set[str] = set()
     for name in names:

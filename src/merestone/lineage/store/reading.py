@@ -5,6 +5,7 @@ Not here: which runs are sealed (`run_manifest`), which row of an event stands (
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,10 @@ from merestone.lineage.store.writing import ROOT, Part, below
 from merestone.storage.port import Store
 
 _CODED = [each.name for each in LINEAGE_ARROW_SCHEMA if each.type == pa.string() and each.name not in ("event_id", "feature_id")]
+
+
+_FEW = 10_000
+"""So many features are looked for group by group; of more, hardly a group holds none."""
 
 
 def read_part(store: Store, part: Part, root: str = ROOT, *, names: Sequence[str] | None = None) -> pa.Table:
@@ -66,23 +71,58 @@ def scan(
     *,
     names: Sequence[str],
     rows: int = 1_000_000,
+    only: pa.Array | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of sealed attempts in tables of about `rows` rows, each with all rows of its features: bounded memory for any run.
 
-    `names` has to hold feature_id.
+    `names` has to hold feature_id. `only` are the features whose rows are wanted (a string array): what can hold none of them is not read.
 
     Raises:
         CorruptError: a part cannot be read.
     """
+    if only is not None:
+        yield from _scan_some(store, attempts, root, names, rows, only)
+        return
     parts = [part for each in attempts for part in each.parts]
     if sum(part.rows for part in parts) <= rows:
         if parts:
             yield pa.concat_tables([read_part(store, part, root, names=names) for part in parts])
         return
+    yield from _scan_ranges(store, parts, root, names, rows)
+
+
+def _scan_some(
+    store: Store, attempts: Sequence[RunManifest], root: str, names: Sequence[str], rows: int, only: pa.Array
+) -> Iterator[pa.Table]:
+    """The rows of some features."""
+    if not len(only):
+        return
+    ends = pc.min_max(only).as_py()
+    few = sorted(only.to_pylist()) if len(only) <= _FEW else None
+    parts = [
+        part
+        for each in attempts
+        for part in each.parts
+        if part.last_feature >= ends["min"] and part.first_feature <= ends["max"] and (few is None or _any_in(few, part))
+    ]
+    for table in _scan_ranges(store, parts, root, names, rows, few):
+        kept = table.filter(pc.is_in(table.column("feature_id"), only))
+        if kept.num_rows:
+            yield kept
+
+
+def _any_in(few: Sequence[str], part: Part) -> bool:
+    return bisect_left(few, part.first_feature) < bisect_right(few, part.last_feature)
+
+
+def _scan_ranges(
+    store: Store, parts: Sequence[Part], root: str, names: Sequence[str], rows: int, few: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """Parts in ranges of features; of row groups only those that may hold one of a `few` features."""
     groups = []
     for part in parts:
         with _reader(store, part, root) as reader:
-            groups += _groups_of(reader, part)
+            groups += [each for each in _groups_of(reader, part) if few is None or each.may_hold_any(few)]
     for low, high in _ranges(groups, rows):
         tables = []
         for part in parts:
@@ -210,6 +250,12 @@ class _Group:
 
     def may_hold(self, feature: str) -> bool:
         return self.low is None or self.high is None or self.low <= feature <= self.high
+
+    def may_hold_any(self, features: Sequence[str]) -> bool:
+        """Whether it may hold one of the features, which are sorted."""
+        if self.low is None or self.high is None:
+            return True
+        return bisect_left(features, self.low) < bisect_right(features, self.high)
 
     def meets(self, low: str, high: str | None) -> bool:
         return self.low is None or self.high is None or (self.high >= low and (high is None or self.low < high))

@@ -5,7 +5,7 @@ Not here: one feature (`reading.history`), how the steps are written for others 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -32,6 +32,7 @@ _READ = (
     "tool_version",
     "change_class",
 )
+MOST_STEPS = 200
 _WORDS = {"PASS": "passed", "WARN": "warned", "REJECT": "rejected"}
 
 
@@ -79,19 +80,61 @@ def run_steps(store: Store, attempts: Sequence[RunManifest], root: str) -> list[
         return [_of_tombstone(each) for each in attempts[-1].expired.steps]
     found: dict[tuple[Any, ...], Step] = {}
     for table in scan(store, attempts, root, names=_READ):
-        standing = deduplicate(table)
-        _measure(standing, found)
-        for name, into in (("tool_version", "tools"), ("change_class", "classes")):
-            for row in _counted(standing, (*_OPERATION, name)):
-                if row[name] is not None:
-                    _add(getattr(found[_key(row)], into), row[name], row["count_all"])
-        for row in _counted(standing, (*_OPERATION, "outcome", "rejection_reason")):
-            if row["outcome"] != "PASS" and row["rejection_reason"] is not None:
-                reasons = found[_key(row)].reasons
-                key = (row["outcome"], row["rejection_reason"])
-                _add(reasons, key if key in reasons or len(reasons) < MOST_REASONS else (row["outcome"], OTHERS), row["count_all"])
+        _gather(deduplicate(table), found, _OPERATION)
     plan = {stage: at for at, stage in enumerate(attempts[-1].plan if attempts else ())}
     return sorted(found.values(), key=lambda each: _order(each, plan))
+
+
+def steps_of_features(store: Store, made: Iterable[tuple[Sequence[RunManifest], pa.Array]], root: str) -> list[Step]:
+    """How some features came to be: the steps that the runs which made them did on them, added up over the runs.
+
+    One step for each stage, operation, software and accuracy, in the order of the plan of the first run; at most MOST_STEPS, and the rest in
+    one more. Of features of a run that expired, the rows are counted that were carried on.
+
+    Args:
+        store: the dataset's store.
+        made: the sealed attempts of each run, newest run first, with the ids of the features that it made (a string array).
+        root: the event store in it.
+
+    Raises:
+        CorruptError: a part cannot be read.
+    """
+    found: dict[tuple[Any, ...], Step] = {}
+    plan: dict[str, int] = {}
+    for attempts, ids in made:
+        for stage in attempts[-1].plan:
+            plan.setdefault(stage, len(plan))
+        for table in scan(store, attempts, root, names=_READ, only=ids):
+            _gather(deduplicate(table), found, (*_OPERATION, "tool_version", "accuracy_m"))
+    often = sorted(found.values(), key=lambda each: -each.events)
+    kept = sorted(often[:MOST_STEPS], key=lambda each: _order(each, plan))
+    return [*kept, _rest(often[MOST_STEPS:])] if len(often) > MOST_STEPS else kept
+
+
+def _rest(steps: Sequence[Step]) -> Step:
+    """Steps as one that says so."""
+    told = Step(f"{len(steps)} more steps", "VARIOUS", "various", "various", None)
+    for each in steps:
+        told.passed, told.warned, told.rejected = told.passed + each.passed, told.warned + each.warned, told.rejected + each.rejected
+        for tool, events in each.tools.items():
+            _add(told.tools, tool, events)
+    told.first = min((each.first for each in steps if each.first is not None), default=None)
+    told.last = max((each.last for each in steps if each.last is not None), default=None)
+    return told
+
+
+def _gather(standing: pa.Table, found: dict[tuple[Any, ...], Step], by: Sequence[str]) -> None:
+    """Add the events of a table to the steps that they belong to."""
+    _measure(standing, found, by)
+    for name, into in (("tool_version", "tools"), ("change_class", "classes")):
+        for row in _counted(standing, tuple(dict.fromkeys((*by, name)))):
+            if row[name] is not None:
+                _add(getattr(found[_key(row, by)], into), row[name], row["count_all"])
+    for row in _counted(standing, (*by, "outcome", "rejection_reason")):
+        if row["outcome"] != "PASS" and row["rejection_reason"] is not None:
+            reasons = found[_key(row, by)].reasons
+            key = (row["outcome"], row["rejection_reason"])
+            _add(reasons, key if key in reasons or len(reasons) < MOST_REASONS else (row["outcome"], OTHERS), row["count_all"])
 
 
 def _of_tombstone(kept: Mapping[str, Any]) -> Step:
@@ -115,25 +158,29 @@ def _of_tombstone(kept: Mapping[str, Any]) -> Step:
     )
 
 
-def _measure(standing: pa.Table, found: dict[tuple[Any, ...], Step]) -> None:
-    grouped = standing.group_by([*_OPERATION, "outcome"]).aggregate(
-        [
-            ([], "count_all"),
-            ("event_time_utc", "min"),
-            ("event_time_utc", "max"),
-            ("accuracy_m", "min"),
-            ("accuracy_m", "max"),
-        ]
+def _measure(standing: pa.Table, found: dict[tuple[Any, ...], Step], by: Sequence[str]) -> None:
+    grouped = (
+        standing.append_column("accuracy", standing.column("accuracy_m"))
+        .group_by([*by, "outcome"])
+        .aggregate(
+            [
+                ([], "count_all"),
+                ("event_time_utc", "min"),
+                ("event_time_utc", "max"),
+                ("accuracy", "min"),
+                ("accuracy", "max"),
+            ]
+        )
     )
     for row in grouped.to_pylist():
-        step = found.setdefault(_key(row), Step(*_key(row)))
+        step = found.setdefault(_key(row, by), Step(*_key(row, _OPERATION)))
         setattr(step, _WORDS[row["outcome"]], getattr(step, _WORDS[row["outcome"]]) + row["count_all"])
         first, last = row["event_time_utc_min"], row["event_time_utc_max"]
         step.first = first if step.first is None else min(step.first, first)
         step.last = last if step.last is None else max(step.last, last)
-        if row["accuracy_m_min"] is not None:
-            low, high = step.accuracy_m or (row["accuracy_m_min"], row["accuracy_m_max"])
-            step.accuracy_m = min(low, row["accuracy_m_min"]), max(high, row["accuracy_m_max"])
+        if row["accuracy_min"] is not None:
+            low, high = step.accuracy_m or (row["accuracy_min"], row["accuracy_max"])
+            step.accuracy_m = min(low, row["accuracy_min"]), max(high, row["accuracy_max"])
 
 
 def _counted(table: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -141,8 +188,8 @@ def _counted(table: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in _OPERATION)
+def _key(row: dict[str, Any], by: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in by)
 
 
 def _add(into: dict[Any, int], key: Any, count: int) -> None:

@@ -1,0 +1,50 @@
+"""Which run made each live feature of a version: the one that wrote its published row.
+
+Not here: whether the events of these runs are complete (`completeness`), what they tell (`iso`).
+
+A row that was moved, held, or delivered again without a change keeps the run that wrote it. The index says which version met a key last, so
+logs are read only of versions that a live feature may come from, newest first, until every feature is resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merestone.audit.completeness import log_of, made_by
+from merestone.dataset.index import load_table
+from merestone.dataset.manifest import HistoryLine, Manifest
+from merestone.dataset.version import Dataset
+from merestone.identity import key as keys
+
+WROTE = pa.array(["added", "changed", "reprocessed"])
+"""The classes of features whose published row a run wrote."""
+
+
+def makers(dataset: Dataset, manifest: Manifest) -> Iterator[tuple[HistoryLine, Any]]:
+    """The versions whose runs wrote the live features of a version, newest first, each with the ids of these features (a string array).
+
+    Raises:
+        CorruptError: the index or a change log cannot be read.
+    """
+    index = load_table(dataset.store, manifest.index).select(["key", "version"])
+    met = pc.unique(index.column("version")).to_pylist()
+    waiting = pa.array([], pa.binary())  # met by a later version that did not write them
+    left = index.num_rows
+    for line in made_by(dataset, manifest.version):
+        if not left:
+            return
+        here = index.filter(pc.equal(index.column("version"), line.version)).column("key").combine_chunks() if line.version in met else None
+        candidates = waiting if here is None else pa.concat_arrays([waiting, here.cast(pa.binary())])
+        if not len(candidates):
+            continue
+        log = log_of(dataset.store, line)
+        wrote = log.filter(pc.is_in(log.column("class"), WROTE)).column("key").combine_chunks().cast(pa.binary())
+        mine = pc.is_in(candidates, wrote)
+        found, waiting = candidates.filter(mine), candidates.filter(pc.invert(mine))
+        if len(found):
+            left -= len(found)
+            yield line, keys.ids_of(found)
