@@ -88,7 +88,7 @@ sanitize: $(VENV)/.test  ## the compiled extensions under the address and undefi
 			&& ../$(BIN)/python -c "import sanitized; from geometry import fuzz; print(fuzz.main(60), \"inputs; both paths agree\")"'
 
 soak: $(VENV)/.test $(VENV)/pycsw/.made  ## the long tests, also through a real catalogue
-	MERESTONE_PYCSW='$(abspath $(VENV)/pycsw)' $(BIN)/python -m pytest -q -m soak
+	MERESTONE_PYCSW='$(abspath $(VENV)/pycsw)' $(BIN)/python -m pytest -q -rP -m soak
 
 field: $(VENV)/.field  ## the large public datasets: make field SHARED=DIR
 	@test -n "$(SHARED)" || { echo 'make field SHARED=DIR: the folder that holds data/'; exit 2; }

@@ -1,6 +1,6 @@
 """The stamp of a contract version: `v<major>.<minor>.<patch>-crs:EPSG:<code>-res:<resolution>`, and its SemVer order.
 
-Not here: which bump a difference needs (`diff`), where versions are kept (`contract.files`).
+Not here: which bump a difference needs (`succession`), where versions are kept (`contract.files`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ import re
 from dataclasses import dataclass
 from functools import total_ordering
 
+from merestone.reference.ground import METRES_PER_DEGREE
+
 _NUMBER = "(0|[1-9][0-9]{0,8})"
 STAMP_PATTERN = rf"v{_NUMBER}\.{_NUMBER}\.{_NUMBER}-crs:EPSG:([1-9][0-9]{{0,8}})-res:([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)(mm|cm|m|km|deg)"
 _STAMP = re.compile(STAMP_PATTERN)
-_METRES = {"mm": 0.001, "cm": 0.01, "m": 1.0, "km": 1000.0, "deg": 111_320.0}
+_METRES = {"mm": 0.001, "cm": 0.01, "m": 1.0, "km": 1000.0, "deg": METRES_PER_DEGREE}
 
 
 @total_ordering

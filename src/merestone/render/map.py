@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from merestone.reference.ground import METRES_PER_DEGREE
 from merestone.render.page import self_contained
 from merestone.render.sampling import ACROSS, Cells
 from merestone.results.result import CLASSES, Counts
@@ -99,7 +100,7 @@ def page(change: ChangeMap) -> str:
         "after": change.after,
         "crs": change.crs,
         "geographic": change.geographic,
-        "metres": 111_320.0 if change.geographic else change.metres,
+        "metres": METRES_PER_DEGREE if change.geographic else change.metres,
         "origin": list(shapes.origin),
         "unit": shapes.unit,
         "attribution": change.attribution,
