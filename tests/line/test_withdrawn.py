@@ -4,6 +4,7 @@ import pytest
 from shapely import Point
 
 from estate import Estate, save
+from merestone.dataset.withdrawn import read_withdrawn
 from merestone.errors import UsageError
 from merestone.line.rollback import roll_back
 
@@ -104,3 +105,47 @@ def test_the_limit_is_a_setting(product):
     assert product.deliver(**WRONG).status == "published"
     roll_back(product.dataset, to=1, reason="owners are wrong")
     assert product.deliver(**WRONG, p150="honest").status == "published"
+
+
+def test_conditions_name_the_wrong_features_of_the_change(product):
+    """Spec of roll-backs: `--wrong KEYS|FILTER`."""
+    assert product.deliver(p150="honest", **WRONG).status == "published"
+    roll_back(product.dataset, to=1, reason="owners", wrong=["owner = 'wrong'"])
+    memory = read_withdrawn(product.dataset.store, product.manifest())
+    assert memory.num_rows == 30
+    assert stopped(product.deliver(p150="honest", p7="wrong"))
+    assert product.deliver(p150="honest").status == "published", "it does not meet them"
+
+
+def test_conditions_are_held_against_the_last_row_of_a_removed_feature(product):
+    assert product.deliver(["p1", "p2"], p3="wrong").status == "published"
+    roll_back(product.dataset, to=1, reason="gone", wrong=["owner = 'owner 1'", "p3"])
+    assert stopped(product.deliver(["p1", "p2"]))
+    assert stopped(product.deliver(["p2"], p3="wrong"))
+    assert product.deliver(["p2"]).status == "published"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("owner = 'nobody'", "no feature of the change that is taken back meets owner = 'nobody'"),
+        ("rank = 1", "rank"),
+        ("p150", "p150: not part of the change"),
+        ("owner like 'w%'", "owner like 'w%': not part of the change"),
+    ],
+)
+def test_what_is_neither_a_key_of_the_change_nor_conditions_that_it_meets_is_refused(wrong, words, product):
+    assert product.deliver(**WRONG).status == "published"
+    with pytest.raises(UsageError, match=words):
+        roll_back(product.dataset, to=1, reason="wrong", wrong=[wrong])
+    assert product.version == 2
+
+
+def test_a_key_that_reads_like_conditions_is_a_key(tmp_path):
+    made = Estate(tmp_path / "product", FIELDS, precision=4)
+    made.settings["guard"] = {"max_changed_fraction": 1.0}
+    key = "owner = 'b'"
+    for n, owner in enumerate("ab"):
+        made.publish(save([{"pid": each, "owner": owner, "geometry": Point(5, 52)} for each in (key, "q")], tmp_path / f"{n}.gpkg"))
+    roll_back(made.dataset, to=1, reason="wrong", wrong=[key])
+    assert read_withdrawn(made.dataset.store, made.manifest()).num_rows == 1

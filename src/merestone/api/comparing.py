@@ -22,6 +22,7 @@ from merestone.errors import UsageError
 from merestone.inspect import extract, filtered, show, text_crs
 from merestone.inspect.output import written_whole
 from merestone.render.map import ChangeMap, page
+from merestone.results.progress import Watch, nobody
 from merestone.results.result import ApplyResult, DiffResult
 from merestone.storage.place import parse_place
 
@@ -40,6 +41,7 @@ def diff(
     keys: bool = False,
     html: Path | None = None,
     out: Path | None = None,
+    progress: Watch = nobody,
 ) -> DiffResult:
     """Compare two files or dataset versions, and publish nothing.
 
@@ -57,6 +59,7 @@ def diff(
         keys: list the keys of each class.
         html: write a page with a map of before and after to this file.
         out: write every change with its rows before and after to this file (.parquet, .geojsons or .geojsonl).
+        progress: called as the comparison goes on, with how far it is.
 
     Returns:
         The difference. `refused` is true where the two cannot be compared.
@@ -74,7 +77,7 @@ def diff(
     if out is not None:
         extract.check_changes_path(os.fspath(out))
     settings = ComparisonSettings(
-        tuple(key), None if contract is None else os.fspath(contract), precision, tuple(ignore), layer, with_keys=keys
+        tuple(key), None if contract is None else os.fspath(contract), precision, tuple(ignore), layer, with_keys=keys, progress=progress
     )
     with compared(os.fspath(older), os.fspath(newer), settings) as found:
         result = found.result
@@ -168,6 +171,7 @@ def apply(
     onto: Path,
     from_version: int | None = None,
     to_version: int | None = None,
+    progress: Watch = nobody,
 ) -> ApplyResult:
     """Replay changes onto a copy, and prove that it arrived.
 
@@ -179,6 +183,7 @@ def apply(
         onto: the copy: a file, or a dataset's folder.
         from_version: the version that the copy holds, 0 for nothing; by default the one before `to_version`.
         to_version: the version to arrive at; by default the current one.
+        progress: called as rows are read and written, with how far it is.
 
     Returns:
         Whether the copy arrived. `refused` is true where it holds another version; it stays as it is then.
@@ -204,7 +209,7 @@ def apply(
         taken = step.of_file(named)
     else:
         taken = step.of_dataset(whole(dataset), from_version, to_version)
-    return replay(taken, os.fspath(onto))
+    return replay(taken, os.fspath(onto), progress)
 
 
 def _draw(drawn: ChangeMap, path: Path) -> None:

@@ -20,6 +20,7 @@ from merestone.dataset.version import Dataset, Version
 from merestone.inspect import browse, extract, text_crs
 from merestone.inspect.extract import RECORD_SEPARATOR
 from merestone.line import environment
+from merestone.results.progress import Watch, nobody
 
 __all__ = [
     "RECORD_SEPARATOR",
@@ -202,8 +203,12 @@ def status(dataset: AnyDataset, *, now: datetime | None = None) -> StatusResult:
     )
 
 
-def verify(dataset: AnyDataset) -> VerifyResult:
+def verify(dataset: AnyDataset, *, progress: Watch = nobody) -> VerifyResult:
     """Prove every object of a dataset against its manifests and its sealed lineage. It reads every object of every version.
+
+    Args:
+        dataset: a folder, a URL, a publication file, or an opened dataset.
+        progress: called after each object, with how far it is.
 
     Raises:
         UsageError: nothing was ever published or sealed there.
@@ -214,7 +219,7 @@ def verify(dataset: AnyDataset) -> VerifyResult:
         'whole'
     """
     opened = whole(dataset)
-    report = prove(opened.store)
+    report = prove(opened.store, progress)
     return VerifyResult(
         url=opened.url,
         status="whole" if report.whole else "damaged",

@@ -68,7 +68,7 @@ def publish(
     return publish_onto(settings, PublishSettings(run_id=run_id, confirm=confirm, dry_run=dry_run, progress=progress), store, head)
 
 
-def rollback(dataset: AnyDataset, *, to: int, reason: str, wrong: Sequence[str] = ()) -> RollbackResult:
+def rollback(dataset: AnyDataset, *, to: int, reason: str, wrong: Sequence[str] = (), progress: Watch = nobody) -> RollbackResult:
     """Go back to an older version, as a new version with a reason. Nothing is deleted.
 
     A delivery that was taken back stops at a guard when it is published again.
@@ -77,7 +77,9 @@ def rollback(dataset: AnyDataset, *, to: int, reason: str, wrong: Sequence[str] 
         dataset: a folder, a URL, a publication file, or an opened dataset.
         to: the version whose content comes back.
         reason: why; it is kept in the manifest.
-        wrong: features whose content is wrong, as messages write their keys; none of them may come back. Without them, half of the change may.
+        wrong: features whose content is wrong; none of them may come back. Each is a key as messages write it, or conditions such as
+            `owner = 'Smith'`, which mean the features of the change that meet them. Without any, half of the change may come back.
+        progress: called after each object of the older version that is proven.
 
     Raises:
         UsageError: no such older version exists, or the reason is missing.
@@ -88,7 +90,7 @@ def rollback(dataset: AnyDataset, *, to: int, reason: str, wrong: Sequence[str] 
         >>> merestone.rollback("parcels.yaml", to=1, reason="wrong export").version
         3
     """
-    done = roll_back(whole(dataset), to=to, reason=reason, wrong=wrong)
+    done = roll_back(whole(dataset), to=to, reason=reason, wrong=wrong, watch=progress)
     made = done.committed.manifest
     return RollbackResult(
         name=made.name,

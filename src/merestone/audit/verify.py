@@ -5,7 +5,7 @@ Not here: the data files and the index (`publish.verify`), the runs (`lineage.pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -17,10 +17,11 @@ from merestone.errors import CorruptError
 from merestone.lineage.proof import inclusion as proof
 from merestone.lineage.store.run_manifest import RunManifest, read_manifest
 from merestone.lineage.store.writing import ROOT, RUNS, Part
+from merestone.results.progress import Watch, nobody, staged
 from merestone.storage.port import Store
 
 
-def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> VerifyReport:
+def verify(store: Store, watch: Watch = nobody) -> VerifyReport:
     """Read a dataset whole, lineage included, and name all that is not as it was published or sealed.
 
     Where nothing was published but runs are sealed (events of other tools, refused deliveries), objects, bytes and rows are those of the runs. A run
@@ -28,13 +29,13 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
 
     Args:
         store: where the dataset is.
-        progress: called with the name of each object before it is read.
+        watch: is called after each object.
 
     Raises:
         UsageError: nothing was ever published or sealed here.
         StoreError: the store cannot be reached.
     """
-    report = _of_events(store) if _holds_events_alone(store) else dataset.verify(store, progress)
+    report = _of_events(store) if _holds_events_alone(store) else dataset.verify(store, watch)
     damages: list[Damage] = []
     records = witnesses.read_all(store, damages)
     versions: dict[str, list[int]] = {}
@@ -57,12 +58,12 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
                     tuple(versions.get(named["run_manifest"], ())),
                 )
             )
-    progress(f"{ROOT}/")
-    for each in proof.verify_runs(store, remembered=remembered):
-        numbers = tuple(sorted(versions.get(each.run or each.path, ())))
-        damages.append(
-            Damage(each.path, each.message, "what was sealed", "nothing" if "is missing" in each.message else "something else", numbers)
-        )
+    with staged(watch, "prove lineage"):
+        for each in proof.verify_runs(store, remembered=remembered):
+            numbers = tuple(sorted(versions.get(each.run or each.path, ())))
+            damages.append(
+                Damage(each.path, each.message, "what was sealed", "nothing" if "is missing" in each.message else "something else", numbers)
+            )
     runs, broken = _sealed(store, damages)
     own = [each for path, each in runs.items() if path.startswith(f"{ROOT}/{RUNS}/")]
     damages += witnesses.of_records(store, records, report.manifests, own)

@@ -5,10 +5,13 @@ Not here: how sides are compared and changes replayed (`api.comparing`), the map
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from pathlib import Path
+
 import click
 
-from merestone.api import comparing
-from merestone.cli import edge, next_steps, options, words
+from merestone.api import comparing, places
+from merestone.cli import edge, next_steps, options, progress, words
 from merestone.errors import EXIT_DONE, EXIT_REFUSED
 from merestone.render import text
 
@@ -53,18 +56,20 @@ def diff(
     Rows that cannot be compared (their key is null or not unique, a value cannot be read) are named and counted, and the others compared.
     Exit 1 where any row was not compared, or the two cannot be compared at all: a CRS that nobody knows, no key.
     """
-    result = comparing.diff(
-        older,
-        newer,
-        key=options.names(key),
-        contract=contract,
-        precision=precision,
-        ignore=options.names(ignore),
-        layer=layer,
-        keys=keys,
-        html=html,
-        out=out,
-    )
+    with progress.shown() as watch:
+        result = comparing.diff(
+            older,
+            newer,
+            key=options.names(key),
+            contract=contract,
+            precision=precision,
+            ignore=options.names(ignore),
+            layer=layer,
+            keys=keys,
+            html=html,
+            out=out,
+            progress=watch,
+        )
     written = "".join(f"\n  written    {each}" for each in (result.html, result.out) if each is not None)
     edge.answer(result, text.diff(result) + written, as_json=as_json)
     return EXIT_DONE if result.complete else EXIT_REFUSED
@@ -154,6 +159,9 @@ def apply(dataset: str, from_version: int | None, to_version: int | None, onto: 
     version A, whatever its format and row order: the digest of all its features decides (exit 1 where it differs). It is replaced at once,
     and only when the new one reads back as exactly version B. With --from 0 a copy is made where there is none.
     """
-    result = comparing.apply(dataset, onto=onto, from_version=from_version, to_version=to_version)
+    # A copy that is a file is replaced at once, or stays; of a dataset, one wants to know which version is current.
+    named = edge.names_current(lambda: places.current_version(onto)) if Path(onto).is_dir() else nullcontext()
+    with named, progress.shown() as watch:
+        result = comparing.apply(dataset, onto=onto, from_version=from_version, to_version=to_version, progress=watch)
     edge.answer(result, "\n".join([text.apply(result), *next_steps.apply(result)]), as_json=as_json, report=not result.refused)
     return EXIT_REFUSED if result.refused else EXIT_DONE

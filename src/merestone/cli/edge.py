@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import tempfile
 import traceback
@@ -28,6 +29,10 @@ EXIT_INTERRUPTED = 130
 """What shells expect of a process that Ctrl-C ended; not a result of Merestone's own."""
 EXIT_TERMINATED = 143
 """What shells expect of a process that SIGTERM ended."""
+
+
+stopped_by: int | None = None
+"""The signal that ended the command: an exception may lose its type in a library that it passes through."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -129,7 +134,8 @@ def end(command: Callable[[], Any], call: Call) -> int:
     except Stopped as fault:
         return _interrupted(str(fault), fault.code, call)
     except (click.Abort, KeyboardInterrupt) as fault:
-        return _interrupted(f"{_how(fault)}; nothing published", _code(fault), call)
+        end = stopped(fault)
+        return _interrupted(str(end), end.code, call)
     except Exception as fault:  # noqa: BLE001 - the edge: whatever else went wrong is a fault of ours, and is shown as one
         unexpected = InternalError(f"unexpected fault: {type(fault).__name__}: {fault}".rstrip(": "), hint=_traceback(call.debug))
         return _failed(unexpected, call)
@@ -159,12 +165,17 @@ def names_current(current: Callable[[], int | None]) -> Iterator[None]:
         raise Stopped(f"{_how(fault)}, but v{now} became current before that", _code(fault)) from None
 
 
+def stopped(fault: BaseException) -> Stopped:
+    """The end of a command that a signal ended before it published anything."""
+    return Stopped(f"{_how(fault)}; nothing published", _code(fault))
+
+
 def _how(fault: BaseException) -> str:
-    return "terminated" if isinstance(fault, Terminated) else "interrupted"
+    return "terminated" if isinstance(fault, Terminated) or stopped_by == signal.SIGTERM else "interrupted"
 
 
 def _code(fault: BaseException) -> int:
-    return EXIT_TERMINATED if isinstance(fault, Terminated) else EXIT_INTERRUPTED
+    return EXIT_TERMINATED if _how(fault) == "terminated" else EXIT_INTERRUPTED
 
 
 def _failed(fault: MerestoneError, call: Call) -> int:
@@ -180,6 +191,8 @@ def _failed(fault: MerestoneError, call: Call) -> int:
 
 
 def _interrupted(message: str, code: int, call: Call) -> int:
+    if sys.stderr.isatty() and code == EXIT_INTERRUPTED:
+        click.echo(err=True)  # a terminal has written ^C
     click.echo(f"merestone: {message}", err=True)
     if call.as_json:
         _error({"kind": "interrupted", "message": message, "field": None, "hint": None})

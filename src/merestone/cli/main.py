@@ -85,6 +85,8 @@ class Root(Family):
         except BrokenPipeError:
             edge.hush()
             return EXIT_DONE
+        except KeyboardInterrupt as fault:
+            raise edge.stopped(fault) from None  # click would make one exception of all signals, and a line of its own
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -122,14 +124,17 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             # Pipes carry UTF-8 on every system; what a terminal cannot show is escaped, never an error.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
-    signal.signal(signal.SIGTERM, _terminated)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, _stopped)
     root(prog_name="merestone")
 
 
-def _terminated(*_: Any) -> NoReturn:
-    """End as for Ctrl-C: the run writes its record and removes its intent on the way out."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not break off the record
-    raise edge.Terminated
+def _stopped(number: int, _: Any) -> NoReturn:
+    """End the run, which writes its record and removes its intent on the way out."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)  # a second one must not break off the record
+    edge.stopped_by = number
+    raise edge.Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 if __name__ == "__main__":

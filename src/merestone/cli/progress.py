@@ -25,6 +25,11 @@ STAGES: Final = {
     "topology": "check topology",
     "pass 3": "write files",
     "commit": "commit",
+    "read": "read the copy",
+    "write": "write the copy",
+    "read back": "read it back",
+    "prove": "prove objects",
+    "prove lineage": "prove lineage",
 }
 """What a stage of the line is called here."""
 
@@ -64,13 +69,16 @@ class _Line:
 
     def __init__(self) -> None:
         self._bar: Any = None
+        self._stage = ""
 
     def __call__(self, step: Progress) -> None:
         """Show a step."""
         if step.seconds is not None:
             self.close()
             return
-        if self._bar is None:
+        if self._bar is None or self._stage != step.stage:
+            self.close()
+            self._stage = step.stage
             self._open(step)
         elif self._bar.total is None:
             self._bar.total = step.total

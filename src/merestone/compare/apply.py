@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from merestone.normalise.cast import CastPlan, cast_batch, plan_cast
 from merestone.normalise.values import arrow_type, is_text
 from merestone.publication.publication import GuardRule, KeyRule, PartitionRule, Publication
 from merestone.results.finding import Finding
+from merestone.results.progress import Watch, nobody, staged
 from merestone.results.result import ApplyResult, Counts
 from merestone.rules import catalogue
 from merestone.scratch.read_once import ReadOnce
@@ -54,13 +55,14 @@ _NO_LIMIT = GuardRule(max_changed_fraction=None)  # the step has passed the guar
 _JSON = ("GeoJSON", "GeoJSONSeq")
 
 
-def apply(step: VersionStep, onto: str) -> ApplyResult:
+def apply(step: VersionStep, onto: str, watch: Watch = nobody) -> ApplyResult:
     """Replay a step.
 
     Args:
         step: what to replay.
         onto: a file (.parquet, .gpkg, .geojson, .geojsons, .geojsonl), the folder or URL of a dataset. Where nothing is there yet, the step
             has to start from nothing.
+        watch: is called after each batch of rows.
 
     Returns:
         applied, unchanged (the copy is at the end of the step already) or refused (it is not where the step starts).
@@ -76,19 +78,20 @@ def apply(step: VersionStep, onto: str) -> ApplyResult:
     place = parse_place(onto, field="onto")
     file = Path(place.path)
     if not place.is_local or file.is_dir() or not (file.suffix or file.is_file()):
-        return _onto_dataset(step, onto, open_store(onto, field="onto"), clock)
+        return _onto_dataset(step, onto, open_store(onto, field="onto"), clock, watch)
     with environment.scratch() as folder:
-        return _onto_file(step, place.path, folder, clock)
+        return _onto_file(step, place.path, folder, clock, watch)
 
 
 # --- a file ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _onto_file(step: VersionStep, onto: str, folder: str, clock: float) -> ApplyResult:
+def _onto_file(step: VersionStep, onto: str, folder: str, clock: float, watch: Watch) -> ApplyResult:
     extract.check_version_path(onto, "onto")
     seen = _stamp(onto)
     rows = _of_file(onto, step, folder) if seen is not None else None
-    found = rows.digest(step.start) if rows is not None else str(Sum())
+    with staged(watch, "read", step.start.features) as met:
+        found = rows.digest(step.start, met) if rows is not None else str(Sum())
     if found != step.start.set_digest:
         there = rows is not None and (found if step.start.contract == step.end.contract else rows.digest(step.end)) == step.end.set_digest
         return _result(step, onto, "unchanged" if there else "refused", found, clock)
@@ -96,8 +99,10 @@ def _onto_file(step: VersionStep, onto: str, folder: str, clock: float) -> Apply
     if rows is not None and rows.source.delivery.driver == "GPKG":
         form = extract.RowForm(rows.source.delivery.layer or form.name, form.contract, form.key, form.columns)
     with written_whole(onto, "onto") as beside:
-        extract.write_rows(form, _merged(step, rows), beside)
-        arrived = _of_file(beside, step, None).digest(step.end)
+        with staged(watch, "write", step.end.features) as met:
+            extract.write_rows(form, _counted(_merged(step, rows), met), beside)
+        with staged(watch, "read back", step.end.features) as met:
+            arrived = _of_file(beside, step, None).digest(step.end, met)
         if arrived != step.end.set_digest:
             raise UsageError(
                 f"{onto} stays as it is: written as {Path(onto).suffix}, the rows do not read back as version {step.end.version}",
@@ -133,16 +138,23 @@ class _CopyRows:
         for batch in self.source.batches():
             yield cast_batch(batch, plan)[0]
 
-    def digest(self, end: End) -> str:
-        """The digest of the set in the terms of one end of the step."""
+    def digest(self, end: End, met: Callable[[int], None] = lambda _: None) -> str:
+        """The digest of the set in the terms of one end of the step; `met` is called with the rows of each batch."""
         contract, layout = _contract(end), end.layout(self.step.key)
         total = Sum()
-        for batch in self.batches(contract):
+        for batch in _counted(self.batches(contract), met):
             _add(total, batch, layout, contract, self.step)
         return str(total)
 
     def _plan(self, contract: Contract) -> CastPlan:
         return plan_cast(contract, self.source.delivery, {}, self.step.key, None, "refuse")
+
+
+def _counted(batches: Iterable[Any], met: Callable[[int], None]) -> Iterator[Any]:
+    """The batches as they are, each counted once it is done with."""
+    for batch in batches:
+        yield batch
+        met(batch.num_rows)
 
 
 def _add(total: Sum, batch: pa.RecordBatch, layout: Layout, contract: Contract, step: VersionStep) -> None:
@@ -232,7 +244,7 @@ def _merged(step: VersionStep, rows: _CopyRows | None) -> Iterator[Any]:
 # --- a dataset -------------------------------------------------------------------------------------------------------------------------
 
 
-def _onto_dataset(step: VersionStep, onto: str, store: Store, clock: float) -> ApplyResult:
+def _onto_dataset(step: VersionStep, onto: str, store: Store, clock: float, watch: Watch) -> ApplyResult:
     head = current(store)
     found = head.manifest.set_digest if head is not None else str(Sum())
     if found != step.start.set_digest or (head is not None and not _keyed_alike(head.manifest.key, step.rule)):
@@ -242,7 +254,8 @@ def _onto_dataset(step: VersionStep, onto: str, store: Store, clock: float) -> A
         rows = _CopyRows(VersionSource(Version(store, head.manifest), onto), step) if head is not None else None
         merged = str(Path(folder) / "merged.parquet")
         total = Sum()
-        extract.write_rows(step.form, _delivered(step, rows, total), merged)
+        with staged(watch, "read", step.end.features) as met:
+            extract.write_rows(step.form, _counted(_delivered(step, rows, total), met), merged)
         if str(total) != step.end.set_digest:
             raise UsageError(
                 f"{onto} stays as it is: the rows of the step do not add up to version {step.end.version}",
@@ -262,9 +275,9 @@ def _onto_dataset(step: VersionStep, onto: str, store: Store, clock: float) -> A
             partition=partition,
             guard=_NO_LIMIT,
         )
-        result = publish_onto(publication, PublishSettings(), store, head)
+        result = publish_onto(publication, PublishSettings(progress=watch), store, head)
         if result.confirm is not None and step.end.features == 0:  # an empty version was confirmed where it was made
-            result = publish_onto(publication, PublishSettings(confirm=result.confirm), store, head)
+            result = publish_onto(publication, PublishSettings(confirm=result.confirm, progress=watch), store, head)
     if result.status not in ("published", "unchanged"):
         return _result(step, onto, "refused", found, clock, _version(head), result.findings)
     made = Dataset(store).manifest(result.version)

@@ -46,6 +46,7 @@ from merestone.line.writing.write import write_version
 from merestone.publication.publication import Publication
 from merestone.render.map import ChangeMap
 from merestone.results.finding import Finding
+from merestone.results.progress import Watch, staged
 from merestone.results.result import Counts, DiffResult, NotCompared
 from merestone.source.port import Source
 from merestone.storage.open import open_store
@@ -117,8 +118,9 @@ def compared(older: str, newer: str, settings: ComparisonSettings) -> Iterator[D
         yield _versions(one, other, clock, with_keys=settings.with_keys)
         return
     with environment.scratch() as folder:
-        terms = settle_terms(one, other, settings, folder)
-        yield _compare(terms, (one.shown, other.shown), folder, clock, with_keys=settings.with_keys)
+        with staged(settings.progress, "prepare"):
+            terms = settle_terms(one, other, settings, folder)
+        yield _compare(terms, (one.shown, other.shown), folder, clock, settings)
 
 
 def _versions(one: DiffSide, other: DiffSide, clock: float, *, with_keys: bool) -> Difference:
@@ -151,7 +153,7 @@ class _Passed:
     notes: tuple[str, ...] = ()
 
 
-def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *, with_keys: bool) -> Difference:
+def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, settings: ComparisonSettings) -> Difference:
     store = open_store(terms.publications[0].destination)
     findings: list[Finding] = []
     notes = [*terms.notes]
@@ -160,7 +162,7 @@ def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *,
     not_compared: list[int] = []
     passed: _Passed | None = None
     for publication, source, name in zip(terms.publications, terms.sources, names, strict=True):
-        passed = _pass(publication, source, store, folder, left_out)
+        passed = _pass(publication, source, store, folder, left_out, settings.progress)
         findings += [replace(each, observed=f"{name}: {each.observed}") for each in passed.findings]
         notes += [f"{name}: {each}" for each in passed.notes]
         verdict, left_out = passed.verdict, passed.left_out
@@ -184,7 +186,7 @@ def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *,
     change = feed.changes(dataset, 1, last)
     # What the guard of a publish would say of so large a change: here a person is only looking.
     causes = [each.observed for each in verdict.stops if each.rule == "changed"]
-    result = show.difference(dataset, change, with_keys=with_keys)
+    result = show.difference(dataset, change, with_keys=settings.with_keys)
     if result.keys is not None:
         result = replace(result, keys={**result.keys, "suppressed": _suppressed(dataset, last)})
     result = replace(
@@ -201,7 +203,7 @@ def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, *,
     return Difference(result, dataset, change)
 
 
-def _pass(publication: Publication, source: Source, store: Store, folder: str, left_out: Halves) -> _Passed:
+def _pass(publication: Publication, source: Source, store: Store, folder: str, left_out: Halves, watch: Watch) -> _Passed:
     """Bring one side into the scratch dataset, as its next version. No guard stops it, and no rule but those that comparing needs.
 
     What the other side has in a form that cannot be compared (`left_out`, key hashes) is not compared here either, or it would be new here.
@@ -210,13 +212,15 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
     here = Path(folder) / ("newer" if head else "older")
     here.mkdir()
     engine = Threads(environment.cores())
-    run = Run(publication, PublishSettings(), store, head, str(here), engine, environment.nonce(), environment.now(), time.perf_counter())
+    settings = PublishSettings(progress=watch)
+    run = Run(publication, settings, store, head, str(here), engine, environment.nonce(), environment.now(), time.perf_counter())
     prepared = prepare(publication, head, source, scheme=run.scheme, now=run.started)
     run.prepared = prepared = replace(prepared, rules=WholeRules())
     if prepared.unreadable or _hopeless(prepared.findings):
         return _Passed(tuple(each for each in prepared.findings if each.severity == "error" and each.rule != "extra"), None, left_out)
     known = load(store, head.manifest.index, prepared.partitions) if head else Known.nothing()
-    received = run.received = receive(prepared, known, run.folder, run.engine, run.evidence)
+    with run.stage("pass 1"):
+        received = run.received = receive(prepared, known, run.folder, run.engine, run.evidence, watch)
     nothing_left = received.rows > 0 and received.unkeyed + received.repeated_rows == received.rows
     if _hopeless([each for each in received.findings if each.rule not in _SET_ASIDE]) or nothing_left:
         return _Passed(tuple(each for each in received.findings if each.severity == "error"), None, left_out)
@@ -225,7 +229,8 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
     partner = find(left_out[sort_by_hash(left_out)], candidates.hash) >= 0
     candidates.faulty[aside | partner] = True
     before = _before(run, known, head)
-    processed = process(prepared, candidates, before, run.folder, run.engine, rules=False, evidence=run.evidence)
+    with run.stage("pass 2"):
+        processed = process(prepared, candidates, before, run.folder, run.engine, rules=False, evidence=run.evidence, watch=watch)
     rows = [*received.tally.findings(), *processed.tally.findings()]
     notes = []
     counted = received.repeated_rows - int(aside.sum())  # rows of repeated keys that are delivered as they are published

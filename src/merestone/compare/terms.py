@@ -34,6 +34,7 @@ from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, P
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.identity import identify
 from merestone.reference.systems import of_code
+from merestone.results.progress import Watch, nobody
 from merestone.scratch.read_once import ReadOnce
 from merestone.source.port import Source, SourceSpec
 
@@ -47,7 +48,7 @@ class ComparisonSettings:
     """How one comparison is called, beside the two sides.
 
     key and ignore name columns; contract is a file; precision counts decimals; layer is that of files that have several; with_keys lists
-    the keys of each class and label.
+    the keys of each class and label; progress watches.
     """
 
     key: tuple[str, ...] = ()
@@ -56,6 +57,7 @@ class ComparisonSettings:
     ignore: tuple[str, ...] = ()
     layer: str | None = None
     with_keys: bool = False
+    progress: Watch = nobody
 
     @property
     def changes_nothing(self) -> bool:

@@ -5,7 +5,7 @@ Not here: mending (nothing is changed), exit codes (`cli`), lineage (`lineage.pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from merestone.dataset.pages import Entry, live_files
 from merestone.dataset.proved import checksum, footer_of
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, UsageError
+from merestone.results.progress import Watch, nobody, staged
 from merestone.storage.place import shown_place
 from merestone.storage.port import Store
 
@@ -77,12 +78,12 @@ class VerifyReport:
         }
 
 
-def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> VerifyReport:
+def verify(store: Store, watch: Watch = nobody) -> VerifyReport:
     """Read everything that a version names and compare it with what the manifests say.
 
     Args:
         store: where the dataset is.
-        progress: called with the name of each object before it is read.
+        watch: is called after each object.
 
     Returns:
         All damages at once: what cannot be read is a damage, not an exception.
@@ -112,14 +113,15 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
     total = rows = 0
     told = bool(damages)  # a chain or pages that cannot be read may name more
     broken = {each.path for each in damages}
-    for path in sorted(named):
-        ref, users = named[path]
-        progress(path)
-        found = list(damages_of_object(store, ref, tuple(each.version for each in users)))
-        damages += found
-        broken |= {each.path for each in found}
-        total += ref.bytes
-        rows += ref.rows
+    with staged(watch, "prove", sum(ref.rows for ref, _ in named.values())) as met:
+        for path in sorted(named):
+            ref, users = named[path]
+            found = list(damages_of_object(store, ref, tuple(each.version for each in users)))
+            damages += found
+            broken |= {each.path for each in found}
+            total += ref.bytes
+            rows += ref.rows
+            met(ref.rows)
     for manifest in versions:
         damages += _sums(store, manifest, pages)
     if versions and not any(ref.path in broken for ref in (*_index_objects(versions[0]), *versions[0].files.pages)):
@@ -130,12 +132,15 @@ def verify(store: Store, progress: Callable[[str], None] = lambda _: None) -> Ve
     return VerifyReport(tuple(sorted(chained)), len(named), total, rows, tuple(damages), orphans, tuple(versions), whole)
 
 
-def damages_of(store: Store, manifest: Manifest) -> list[Damage]:
-    """All that is wrong with the objects of one version: every byte is read, counts are added up."""
+def damages_of(store: Store, manifest: Manifest, watch: Watch = nobody) -> list[Damage]:
+    """All that is wrong with the objects of one version: every byte is read, counts are added up. `watch` is called after each object."""
     damages: list[Damage] = []
     pages: dict[str, dict[str, Entry]] = {}
-    for ref in {each.path: each for each in _named(store, manifest, pages, damages)}.values():
-        damages += damages_of_object(store, ref, (manifest.version,))
+    named = {each.path: each for each in _named(store, manifest, pages, damages)}.values()
+    with staged(watch, "prove", sum(each.rows for each in named)) as met:
+        for ref in named:
+            damages += damages_of_object(store, ref, (manifest.version,))
+            met(ref.rows)
     return [*damages, *_sums(store, manifest, pages)]
 
 

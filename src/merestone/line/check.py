@@ -34,7 +34,7 @@ from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, P
 from merestone.reference.systems import horizontal, of_code
 from merestone.render.findings_page import page
 from merestone.results.finding import Finding
-from merestone.results.progress import Watch
+from merestone.results.progress import Watch, staged
 from merestone.results.result import AxisOrder, CheckResult, NotJudged
 from merestone.rules.catalogue import RULES
 from merestone.source.port import SourceSpec, UnreadableValueError
@@ -95,7 +95,8 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
     engine = engine or Threads(environment.cores())
     with environment.scratch() as folder:
         try:
-            received, processed = _passes(prepared, folder, engine, evidence, settings.progress)
+            with staged(settings.progress, "pass 1", prepared.source.delivery.rows):
+                received, processed = _passes(prepared, folder, engine, evidence, settings.progress)
         except UnreadableValueError as fault:
             return _ended(publication, prepared, [*findings, fault.finding], settings, clock)
         if received.rows == 0 and prepared.columnless:
@@ -104,7 +105,8 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
             return _ended(publication, prepared, findings, settings, clock)
         findings += [*received.findings, *delivery_promises(prepared, received, now, last)]
         findings += [each for each in (no_rows(received.rows, allowed=settings.allow_empty),) if each is not None]
-        topology = judge_delivery(prepared, received.candidates, processed, engine)
+        with staged(settings.progress, "topology"):
+            topology = judge_delivery(prepared, received.candidates, processed, engine)
         rows = without_consequences(received, [*received.tally.findings(), *processed.tally.findings()])
         findings += [*far_out(rows, received.rows), *topology.findings]
         found = (received, processed, topology, evidence or RowEvidence(hold=False))

@@ -32,6 +32,7 @@ from merestone.line.receiving.receive import receive, without_consequences, with
 from merestone.line.receiving.row_evidence import RowEvidence
 from merestone.line.run import Run, begin_attempt, begin_by_bytes
 from merestone.line.settings import PublishSettings
+from merestone.line.undisturbed import undisturbed
 from merestone.line.writing.write import write_version
 from merestone.publication.publication import Publication
 from merestone.results.finding import Finding
@@ -82,7 +83,7 @@ def publish_onto(
             evidence=RowEvidence(hold=publication.rejects.published == "hold"),
         )
         try:
-            with environment.room_in(folder):
+            with environment.room_in(folder), undisturbed(environment.fault_step()) as run.step:
                 return _publish(run)
         except UnknownOutcomeError:
             raise  # no record: the next run looks what became of it

@@ -33,7 +33,7 @@ from merestone.publication.publication import Publication
 from merestone.results.progress import Progress
 from merestone.source.delivered_bytes import digest_of_bytes
 from merestone.storage.port import Store
-from merestone.writer.commit import Attempt, begin
+from merestone.writer.commit import Attempt, Step, begin, no_step
 from merestone.writer.records import write_up_abandoned
 
 
@@ -54,6 +54,7 @@ class Run:
     attempt: Attempt | None = None
     writer: RunWriter | None = None
     plan: list[str] = field(default_factory=list)
+    step: Step = no_step
     evidence: RowEvidence = field(default_factory=lambda: RowEvidence(hold=True))
     rejects_file: ObjectRef | None = None
     confirmations: list[dict[str, Any]] = field(default_factory=list)
@@ -182,7 +183,7 @@ def begin_attempt(run: Run, delivery: str | None, *, own_id: bool = True) -> Non
         name=run.publication.name,
         started_utc=environment.stamp(run.started),
         parent=run.head,
-        step=environment.fault_step(),
+        step=run.step,
     )
     check_schema(run.store, ROOT)  # before the work is done whose lineage could not be kept
     run.writer = RunWriter(run.folder, run_id, run.attempt.number, run.nonce, carry_out=run.engine.run_units)

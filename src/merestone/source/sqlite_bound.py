@@ -31,6 +31,7 @@ def opened(path: Path, shown: str) -> Iterator[sqlite3.Connection]:
         shown: the path that messages name.
 
     Raises:
+        KeyboardInterrupt: Ctrl-C, which ends a query that takes long.
         SourceError: in the block, SQLite cannot read the file, or takes more steps than the bound.
     """
     limit = max(LEAST_STEPS, STEPS_PER_BYTE * path.stat().st_size)
@@ -47,6 +48,8 @@ def opened(path: Path, shown: str) -> Iterator[sqlite3.Connection]:
             database.set_progress_handler(counted, _BETWEEN)
             yield database
     except sqlite3.Error as fault:
+        if done <= limit and getattr(fault, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+            raise KeyboardInterrupt from fault  # it came while SQLite called `counted`, and SQLite passes no exception on
         if done > limit:
             raise SourceError(
                 f"a view of {shown} is a query that goes on after {limit:,} steps of SQLite: it may have no end",

@@ -27,6 +27,7 @@ from merestone.dataset.withdrawn import WITHDRAWN_SCHEMA, read_withdrawn
 from merestone.errors import CorruptError, UsageError
 from merestone.identity import key as keys
 from merestone.results.finding import SAMPLES
+from merestone.results.progress import Watch, nobody
 from merestone.storage.port import Store
 from merestone.writer.commit import Attempt, Committed
 from merestone.writer.files import write_table
@@ -43,7 +44,15 @@ class RolledBack:
 
 
 def rollback(
-    attempt: Attempt, head: Current, *, to: int, reason: str, now: str, lineage: dict[str, Any] | None = None, wrong: Collection[bytes] = ()
+    attempt: Attempt,
+    head: Current,
+    *,
+    to: int,
+    reason: str,
+    now: str,
+    lineage: dict[str, Any] | None = None,
+    wrong: Collection[bytes] = (),
+    watch: Watch = nobody,
 ) -> RolledBack:
     """Commit a version with the content of an older one. The caller ends the attempt (`finish` with status rolled_back).
 
@@ -55,6 +64,7 @@ def rollback(
         now: the time, UTC, ISO 8601 with Z.
         wrong: canonical keys of the features whose withdrawn content is wrong: any of them that comes back stops a publish. Without them the whole
             change that is taken back is remembered.
+        watch: is called after each object of the older version that is proven.
         lineage: what the manifest says of sealed lineage; by default that of `head`; the chain of runs has no gap.
 
     Raises:
@@ -65,7 +75,7 @@ def rollback(
     if not reason.strip():
         raise UsageError("a roll-back needs a reason", field="reason", hint='say why: «reason="wrong export of 2026-03-02"»')
     passed, target = _find(attempt.store, head, to)
-    _prove(attempt.store, target)
+    _prove(attempt.store, target, watch)
     attempt.step("changes.before")
     log = difference(attempt.store, head.manifest, passed, target)
     memory = _memory(attempt.store, head.manifest, target, log, wrong)
@@ -207,9 +217,9 @@ def _memory(store: Store, head: Manifest, target: Manifest, log: Any, wrong: Col
     return pa.concat_tables([fresh, older]).sort_by("key")
 
 
-def _prove(store: Store, target: Manifest) -> None:
+def _prove(store: Store, target: Manifest, watch: Watch) -> None:
     """Every object of the version is whole: going back to a damaged one would make it current."""
-    damages = damages_of(store, target)
+    damages = damages_of(store, target, watch)
     if damages:
         first, more = damages[0], f" and {len(damages) - 1} more" if len(damages) > 1 else ""
         raise CorruptError(
