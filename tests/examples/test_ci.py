@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from ruamel.yaml import YAML
 
 from traps.parcels import good
@@ -58,6 +60,35 @@ def shell(tmp_path):
 
     run.folder = tmp_path
     return run
+
+
+def installed():
+    """What the workflows install, with the variables that they set."""
+    steps = tree("examples/ci/github.yml")
+    for lines, variables in (
+        ([step.get("run", "") for step in steps["jobs"]["check"]["steps"]], steps["env"]),
+        (tree("examples/ci/gitlab.yml")["contract"]["script"], tree("examples/ci/gitlab.yml")["contract"]["variables"]),
+    ):
+        for line in lines:
+            if line.startswith("pip install "):
+                yield os.path.expandvars(line.replace("$MERESTONE", variables["MERESTONE"])).removeprefix("pip install ").strip('"')
+
+
+def test_the_workflows_install_from_the_repository():
+    found = [Requirement(each.replace("REPOSITORY", "https://host/owner/merestone")) for each in installed()]
+    assert [(each.name, each.url) for each in found] == [("merestone", "git+https://host/owner/merestone@v0.1.0")] * 2
+
+
+def test_nothing_tells_anybody_to_install_a_package_that_no_index_has():
+    told = re.compile(r"pip\d? install (?:-\S+ )*[\"']*merestone(?![ @]*@)")
+    pages = [
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+        *(each for folder in ("docs", "examples", "src") for each in (ROOT / folder).rglob("*.*")),
+    ]
+    for path in pages:
+        if path.suffix in (".md", ".yml", ".yaml", ".py", ".html"):
+            assert not told.search(path.read_text(encoding="utf-8")), path
 
 
 @pytest.mark.parametrize("lines", [github, gitlab])

@@ -6,6 +6,7 @@ Not here: where the steps come from (`results.progress`, the line).
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -54,14 +55,18 @@ class _Stages:
 
     def __init__(self) -> None:
         self._rows = 0
+        self._begun: float | None = None
 
     def __call__(self, step: Progress) -> None:
         """Keep the rows of a stage, and print it when it ends."""
-        if step.seconds is None:
+        if self._begun is None:
+            self._begun = time.perf_counter()
+        if not step.ended:
             self._rows = step.rows
             return
         rows = f", {plural(self._rows, 'row')}" if self._rows else ""
-        click.echo(f"{STAGES.get(step.stage, step.stage)}: {duration(step.seconds)}{rows}", err=True)
+        click.echo(f"{STAGES.get(step.stage, step.stage)}: {duration(time.perf_counter() - self._begun)}{rows}", err=True)
+        self._rows, self._begun = 0, None
 
 
 class _Line:
@@ -73,7 +78,7 @@ class _Line:
 
     def __call__(self, step: Progress) -> None:
         """Show a step."""
-        if step.seconds is not None:
+        if step.ended:
             self.close()
             return
         if self._bar is None or self._stage != step.stage:

@@ -205,7 +205,7 @@ class Version:
             import pandas as pd  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with it; its stubs are a package of their own
             from shapely import from_wkb  # noqa: PLC0415 - as above
         except ImportError as fault:
-            raise MissingError("GeoPandas is not installed", field="geopandas", hint='pip install "merestone[geopandas]"') from fault
+            raise MissingError("GeoPandas is not installed", field="geopandas", hint="pip install geopandas") from fault
         geometry = self.columns.geometry
         if columns is not None and geometry not in columns:
             columns = [*columns, geometry]

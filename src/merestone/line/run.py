@@ -74,7 +74,7 @@ class Run:
         finally:
             seconds = time.perf_counter() - begun
             self.stages[name] = round(self.stages.get(name, 0.0) + seconds, 3)
-            self.settings.progress(Progress(name, seconds=seconds))
+            self.settings.progress(Progress(name, ended=True))
             environment.give_back_memory()
 
     @property

@@ -5,7 +5,6 @@ Not here: who watches (`cli.progress`), the stages themselves (`line`).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,13 +18,13 @@ class Progress:
         stage: what the run does: prepare, index, pass 1, pass 2, topology, pass 3, commit; or read, write, read back, prove, prove lineage.
         rows: rows that this stage has met.
         total: rows that it will meet; None where nobody knows.
-        seconds: how long the stage took; None while it runs.
+        ended: whether the stage is over.
     """
 
     stage: str
     rows: int = 0
     total: int | None = None
-    seconds: float | None = None
+    ended: bool = False
 
 
 Watch = Callable[[Progress], None]
@@ -48,7 +47,7 @@ def staged(watch: Watch, stage: str, total: int | None = None) -> Iterator[Calla
     Yields:
         What to call with the number of rows that were met since the last call.
     """
-    begun, rows = time.perf_counter(), 0
+    rows = 0
 
     def met(more: int) -> None:
         nonlocal rows
@@ -59,4 +58,4 @@ def staged(watch: Watch, stage: str, total: int | None = None) -> Iterator[Calla
     try:
         yield met
     finally:
-        watch(Progress(stage, rows, total, seconds=time.perf_counter() - begun))
+        watch(Progress(stage, rows, total, ended=True))

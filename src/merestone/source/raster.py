@@ -21,7 +21,7 @@ def read_raster(path: str) -> Raster:
         from rasterio.errors import RasterioIOError  # noqa: PLC0415 - as above
     except ImportError as fault:
         raise MissingError(
-            "rasterio is not installed, and a raster cannot be read without it", field="rasterio", hint='pip install "merestone[raster]"'
+            "rasterio is not installed, and a raster cannot be read without it", field="rasterio", hint="pip install rasterio"
         ) from fault
     try:
         with rasterio.open(path) as file:
