@@ -58,7 +58,7 @@ EXAMPLES_OF_TYPES: Final = {
     "MissingError": ">>> merestone.MissingError.exit_code\n8",
     "Progress": (
         '>>> seen = []\n>>> result = merestone.publish("parcels.yaml", source="tuesday.geojson", progress=seen.append)\n'
-        ">>> seen[0]\nProgress(stage='prepare', rows=0, total=None, seconds=None)"
+        ">>> seen[0]\nProgress(stage='prepare', rows=0, total=None, ended=False)"
     ),
     "Publication": '>>> merestone.read_publication("parcels.yaml").guard.max_changed_fraction\n1.0',
     "PublishResult": _PUBLISH + ">>> result.status, result.refused\n('published', False)",
