@@ -11,6 +11,9 @@ import pytest
 from shapely import Point, from_wkb
 
 from estate import geoparquet, save
+from merestone.line.check import check
+from merestone.line.settings import CheckSettings
+from merestone.publication.reader import read_publication, with_source
 
 CASES = Path(__file__).parent
 KEY = {"name": "pid", "type": "string", "nullable": False}
@@ -303,3 +306,33 @@ def test_q04_planar_then_spherical_is_not_no_change(estate):
 def test_q04_no_sphere_under_a_projection(estate):
     product = estate([KEY], geometry_type="polygon", epsg=25832, precision=3)
     refused(product.publish(CASES / "Q04/spherical.parquet"), product)
+
+
+# --- N05 -------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("clause", "later"),
+    [
+        ("semantics", {"use": {"null_means": "not known"}}),
+        ("semantics", {"use": {"enum": ["house"]}}),
+        ("schema_fields", [{**KEY}, field("use", pattern="[a-z]+")]),
+        ("extent", [155_000, 462_000, 155_060, 464_000]),
+    ],
+    ids=["null_means", "enum", "pattern", "extent"],
+)
+def test_n05_a_new_promise_is_held_against_published_rows_at_both_doors(estate, clause, later):
+    product = estate([KEY, field("use")], geometry_type="polygon", epsg=28992, precision=2).as_cases_run()
+    source = CASES / "N05/p.gpkg"
+    assert product.publish(source).status == "published"
+    product.terms[clause] = later
+    product.stamp("v1.1.0")
+    product.write(source)
+    publication = with_source(read_publication(str(product.folder / "product.yaml")), str(source))
+    checked, _ = check(publication, CheckSettings(str(source), ""))
+    night = product.publish(source)
+    refused(night, product, 1)
+    assert checked.status == "fail"
+    assert [each.to_json() for each in checked.findings] == [each.to_json() for each in night.result.findings]
+    if clause == "semantics":
+        assert {sample.row for each in night.result.findings for sample in each.features} >= {4, 8}
