@@ -36,10 +36,11 @@ CONTRACT_TREE = {
     "coordinate_precision": 2,
     "schema_fields": [
         {"name": "id", "type": "integer", "nullable": False},
-        {"name": "label", "type": "string", "unique": True, "pattern": "L[0-9]+"},
+        {"name": "label", "type": "string", "unique": True, "pattern": "L[0-9]+", "min_length": 2, "max_length": 4},
         {"name": "use", "type": "string"},
-        {"name": "area", "type": "number", "unit": "m2"},
+        {"name": "area", "type": "number", "unit": "m2", "min": -10_000, "max": 4_000_000},
         {"name": "seen", "type": "date", "nullable": False},
+        {"name": "tags", "type": "list<string>", "min_items": 1, "max_items": 2},
         SECOND,
     ],
     "semantics": {"use": {"enum": ["home", "shop"]}, "area": {"null_means": "not measured"}},
@@ -50,6 +51,8 @@ CONTRACT_TREE = {
     "freshness_from": "seen",
     "availability_target": 0.99,
     "product_owner_id": "steward@example.org",
+    "min_features": ROWS,
+    "max_features": ROWS,
     "negative": {"max_features": ROWS},
 }
 
@@ -67,6 +70,7 @@ def good():
             "use": ["home", "shop", None] * (ROWS // 3),
             "area": np.round(shapely.area(shapes), 1),
             "seen": [date.today() - timedelta(days=n % 30 if n else 0) for n in range(ROWS)],  # noqa: DTZ011
+            "tags": [["a", "b"][: 1 + n % 2] for n in range(ROWS)],
             "entrance": gpd.GeoSeries(
                 shapely.box(np.round(x + 1.11, 2), np.round(y + 0.12, 2), np.round(x + 2.27, 2), np.round(y + 1.33, 2)), crs=28992
             ),
@@ -116,6 +120,14 @@ def late(table):
     return table
 
 
+def items(value, row=7):
+    def change(table):
+        table.at[row, "tags"] = value
+        return table
+
+    return change
+
+
 def one_more(table):
     table = table.iloc[[*range(ROWS), 0]].reset_index(drop=True)
     table.loc[ROWS, ["id", "label"]] = [ROWS, f"L{ROWS}"]
@@ -140,7 +152,15 @@ BREACHES = {
     ("schema_fields", "nullable"): (column("seen", None), ("schema", "seen", "null")),
     ("schema_fields", "unit"): (lambda table: table.assign(area=table["area"] / 10_000), ("semantics", "area", "unit")),
     ("schema_fields", "unique"): (column("label", "L3"), ("schema", "label", "unique")),
-    ("schema_fields", "pattern"): (column("label", "7"), ("schema", "label", "pattern")),
+    ("schema_fields", "pattern"): (column("label", "77"), ("schema", "label", "pattern")),
+    ("schema_fields", "min"): (column("area", -10_000.5), ("schema", "area", "range")),
+    ("schema_fields", "max"): (column("area", 4_000_001.0), ("schema", "area", "range")),
+    ("schema_fields", "min_length"): (column("label", "L"), ("schema", "label", "length")),
+    ("schema_fields", "max_length"): (column("label", "L1234"), ("schema", "label", "length")),
+    ("schema_fields", "min_items"): (items([]), ("schema", "tags", "items")),
+    ("schema_fields", "max_items"): (items(["a", "b", "c"]), ("schema", "tags", "items")),
+    ("min_features",): (lambda table: table.iloc[:-1], ("schema", "min_features", "min_features")),
+    ("max_features",): (one_more, ("schema", "max_features", "max_features")),
     ("schema_fields", "crs_epsg"): (moved(swapped, "entrance"), ("crs", "entrance", "axis_order")),
     ("schema_fields", "coordinate_precision"): (moved(lambda xy: np.round(xy, 0), "entrance"), ("geometry", "entrance", "precision")),
     ("freshness_sla_minutes",): (late, ("service", "seen", "freshness")),
@@ -359,6 +379,14 @@ LOOSE = {
     ("schema_fields", "nullable"): field("seen", nullable=True),
     ("schema_fields", "unique"): without("schema_fields", "label", "unique"),
     ("schema_fields", "pattern"): without("schema_fields", "label", "pattern"),
+    ("schema_fields", "min"): without("schema_fields", "area", "min"),
+    ("schema_fields", "max"): without("schema_fields", "area", "max"),
+    ("schema_fields", "min_length"): field("label", min_length=1, pattern=".*"),
+    ("schema_fields", "max_length"): without("schema_fields", "label", "max_length"),
+    ("schema_fields", "min_items"): without("schema_fields", "tags", "min_items"),
+    ("schema_fields", "max_items"): without("schema_fields", "tags", "max_items"),
+    ("min_features",): without("min_features"),
+    ("max_features",): with_(max_features=ROWS + 1, negative={"max_features": ROWS + 1}),
     ("schema_fields", "coordinate_precision"): field("entrance", coordinate_precision=0),
     ("freshness_sla_minutes",): with_(freshness_sla_minutes=1_000_000_000),
     ("freshness_from",): without("freshness_from"),
@@ -367,7 +395,7 @@ LOOSE = {
     ("geometry", "nullable"): with_(geometry={"nullable": True}),
     ("geometry", "empty"): with_(geometry={"empty": True}),
     ("extent",): without("extent"),
-    ("negative", "max_features"): without("negative"),
+    ("negative", "max_features"): with_(max_features=ROWS + 1, negative={"max_features": ROWS + 1}),
     ("negative", "antimeridian"): without("negative"),
     ("topology_rule_set",): without("topology_rule_set"),
     ("topology_parameters", "tolerance"): with_(topology_parameters={"tolerance": 100_000.0}),
@@ -379,7 +407,7 @@ WIDER = {
     ("schema_fields", "pattern"): field("label", pattern="L?[0-9]+"),
     ("semantics", "enum"): lambda tree: tree | {"semantics": {**tree["semantics"], "use": {"enum": ["home", "shop", "mine"]}}},
     ("extent",): with_(extent=[150_000, 460_000, 300_000, 470_000]),
-    ("negative", "max_features"): with_(negative={"max_features": ROWS + 1}),
+    ("negative", "max_features"): with_(max_features=ROWS + 1, negative={"max_features": ROWS + 1}),
     ("negative", "antimeridian"): with_(negative={"antimeridian": "crossing"}),
     ("required_accuracy_m",): with_(required_accuracy_m=100.0),
 }

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import numpy as np
@@ -11,7 +11,7 @@ import shapely
 from contracts import contract
 from merestone.contract.contract import Derived, Field, FieldType, GeometryClause, Semantics
 from merestone.errors import UsageError
-from merestone.gate.feature import DEGREES, check_rows, code_lists, nulls, patterns, steps
+from merestone.gate.feature import DEGREES, check_rows, code_lists, nulls, patterns, ranges, sizes, steps
 from merestone.gate.findings import FindingTally
 from merestone.geometry.kernel import scan
 from merestone.results.finding import PASS, REJECT, WARN, RowFaults
@@ -217,3 +217,58 @@ def test_steps_carry_the_worst_verdict_and_every_reason():
     assert reasons[0] == "geometry antimeridian: wider than 180 degrees, expected parts at most 180 degrees wide"
     assert reasons[1].count("; ") == 2
     assert reasons[2] is None
+
+
+# --- limits of values ------------------------------------------------------------------------------------------------------------------
+
+
+LIMITED = {
+    "integer": (FieldType("integer"), pa.int64(), {"min": 0, "max": 9}, [0, 9, None, -1, 10], "from 0 to 9"),
+    "number": (FieldType("number"), pa.float64(), {"min": 0.5}, [0.5, 1e300, None, 0.4999, float("-inf")], "at least 0.5"),
+    "decimal": (
+        FieldType("decimal", 5, 2),
+        pa.decimal128(5, 2),
+        {"max": "1.50"},
+        [Decimal("1.50"), Decimal(-9), None, Decimal("1.51"), 9],
+        "at most 1.50",
+    ),
+    "date": (
+        FieldType("date"),
+        pa.date32(),
+        {"min": "2020-01-01"},
+        [date(2020, 1, 1), date(2099, 1, 1), None, date(2019, 12, 31), date(1, 1, 1)],
+        "",
+    ),
+    "timestamp": (
+        FieldType("timestamp"),
+        pa.timestamp("us", "UTC"),
+        {"max": "2020-01-01T01:00:00+01:00"},
+        [datetime(2020, 1, 1, tzinfo=UTC), None, None, datetime(2020, 1, 1, 0, 0, 1, tzinfo=UTC), datetime(2021, 1, 1, tzinfo=UTC)],
+        "",
+    ),
+    "length": (
+        FieldType("string"),
+        pa.string(),
+        {"min_length": 1, "max_length": 2},
+        ["ä", "\U0001f3e0x", None, "", "abc"],
+        "from 1 to 2 characters",
+    ),
+    "items": (
+        FieldType("list", members=(("item", FieldType("string")),)),
+        pa.list_(pa.string()),
+        {"min_items": 1, "max_items": 2},
+        [["a"], [None, "b"], None, [], ["a", "b", "c"]],
+        "from 1 to 2 items",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_limits_may_be_reached_and_not_passed(name):
+    kind, stored, limits, values, expected = LIMITED[name]
+    promise = contract(schema_fields=(Field("v", kind, **limits),))
+    batch = pa.record_batch({"v": pa.array([*values], stored)})
+    faults = [*ranges(batch, promise), *sizes(batch, promise)]
+    assert [(each.field, each.rows.tolist()) for each in faults] == [("v", [3, 4])]
+    assert expected in faults[0].expected
+    assert not [*ranges(batch.slice(0, 3), promise), *sizes(batch.slice(0, 3), promise)]

@@ -91,6 +91,12 @@ def _field(field: Field) -> dict[str, Any]:
                 "decimals": field.decimals,
                 "digits": field.digits,
                 "noise": field.noise,
+                "min": field.min,
+                "max": field.max,
+                "min_length": field.min_length,
+                "max_length": field.max_length,
+                "min_items": field.min_items,
+                "max_items": field.max_items,
             }
         ),
     }

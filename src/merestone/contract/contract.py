@@ -66,7 +66,8 @@ class Derived:
 class Field:
     """One entry of `schema_fields`. `name` is NFC. `crs_epsg` and `coordinate_precision` belong to a second geometry.
 
-    `decimals` or `digits` (significant) say to what a number is kept, `noise` how far beyond half a step of it a delivered value may lie.
+    `min` and `max` are as written: numbers, or ISO 8601 text. `decimals` or `digits` (significant) say to what a number is kept, `noise` how
+    far beyond half a step of it a delivered value may lie.
     """
 
     name: str
@@ -85,6 +86,12 @@ class Field:
     decimals: int | None = None
     digits: int | None = None
     noise: float | None = None
+    min: Any = None
+    max: Any = None
+    min_length: int | None = None
+    max_length: int | None = None
+    min_items: int | None = None
+    max_items: int | None = None
 
     @property
     def number_grid(self) -> NumberGrid | None:

@@ -123,6 +123,12 @@ FIELD = Group(
             "a regular expression of RE2 that every text value matches as a whole; it has no look-around and no back references, and no value can "
             "stop a run; `\\w`, `\\d`, `\\s` and `\\b` know ASCII only, `\\p{L}` is any letter",
         ),
+        Clause("min", Scalar(), "the least value of a number, date or timestamp"),
+        Clause("max", Scalar(), "the greatest value of a number, date or timestamp"),
+        Clause("min_length", Whole(0), "the least number of characters of a text"),
+        Clause("max_length", Whole(0), "the greatest number of characters of a text"),
+        Clause("min_items", Whole(0), "the least number of items of a list"),
+        Clause("max_items", Whole(0), "the greatest number of items of a list"),
         Clause(
             "time_zone",
             Text(pattern=r"[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*", form="an IANA time zone", hint="such as Europe/Amsterdam"),
@@ -175,8 +181,16 @@ FIELD = Group(
         },
         {"not": {"required": ["decimals", "digits"]}},
         {
-            "if": {"required": ["pattern"]},
+            "if": {"anyOf": [{"required": [name]} for name in ("pattern", "min_length", "max_length")]},
             "then": {"properties": {"type": {"const": "string"}}},
+        },
+        {
+            "if": {"anyOf": [{"required": [name]} for name in ("min_items", "max_items")]},
+            "then": {"properties": {"type": {"pattern": "^list<"}}},
+        },
+        {
+            "if": {"anyOf": [{"required": [name]} for name in ("min", "max")]},
+            "then": {"properties": {"type": {"pattern": "^(?:integer|number|decimal.*|date|timestamp|timestamp_local)$"}}},
         },
     ),
 )
@@ -324,6 +338,8 @@ CONTRACT = Group(
         Clause("name", Text(), "the product's short name", enforcer="words"),
         Clause("description", _PROSE, "words for people", enforcer="words"),
         Clause("key", Columns("a field"), "the field or fields that identify a feature over all versions"),
+        Clause("min_features", Whole(0), "never fewer features than this in a version"),
+        Clause("max_features", Whole(1), "never more features than this in a version"),
         Clause(
             "extent",
             Listed(Real(), 4, 4),

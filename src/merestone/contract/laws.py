@@ -19,6 +19,7 @@ from merestone.document.forms import BROKEN, Report, nearest, shorten
 from merestone.document.yaml_reader import Path
 from merestone.reference.identity import epsg_twin
 from merestone.reference.systems import epsg_name, foreign_name, is_degrees, of_code
+from merestone.words import listed
 
 _SCALAR_KINDS = ("string", "integer", "number", "boolean", "date", "time", "timestamp", "timestamp_local", "decimal", "binary")
 _ENUM_KINDS = tuple(kind for kind in _SCALAR_KINDS if kind != "binary")
@@ -233,6 +234,46 @@ def _is_decimal(kind: FieldType, text: str) -> bool:
     return places <= kind.scale and len(exact.digits) + max(0, int(exact.exponent)) - places <= kind.precision - kind.scale
 
 
+_BOUNDED_KINDS = ("integer", "number", "decimal", "date", "timestamp", "timestamp_local")
+_BOUNDS = (("min", "max", _BOUNDED_KINDS), ("min_length", "max_length", ("string",)), ("min_items", "max_items", ("list",)))
+
+
+def _bounds_fit_the_type(values: dict[str, Any], report: Report) -> None:
+    for place, field in _fields(values):
+        for low, high, kinds in _BOUNDS:
+            stated = [name for name in (low, high) if name in field and field[name] is not BROKEN]
+            if not stated or not _kind(field):
+                continue
+            path = ("schema_fields", place, stated[0])
+            if _kind(field) not in kinds:
+                report.add(path, f"has no meaning for type {field['type']}", f"only {listed(kinds, len(kinds))} have it; remove it")
+                continue
+            wrong = [name for name in stated if low == "min" and not fits(field["type"], field[name])]
+            for name in wrong:
+                here = ("schema_fields", place, name)
+                report.add(
+                    here, f"{report.kind(here, field[name])}, but the field is of type {field['type']}", "write a value of that type"
+                )
+            if not wrong and len(stated) == 2 and bound(field["type"], field[low]) > bound(field["type"], field[high]):
+                report.add(path, f"is above {high}", "exchange them")
+    least, most = values.get("min_features"), values.get("max_features")
+    if least is not None and most is not None and least > most:
+        report.add(("min_features",), "is above max_features", "exchange them")
+
+
+def bound(kind: FieldType, value: Any) -> Any:
+    """A bound as a value that compares: a number, a date or a time."""
+    match kind.kind:
+        case "decimal":
+            return Decimal(str(value))
+        case "date":
+            return dt.date.fromisoformat(value)
+        case "timestamp" | "timestamp_local":
+            return dt.datetime.fromisoformat(value)
+        case _:
+            return value
+
+
 def _extent_has_an_inside(values: dict[str, Any], report: Report) -> None:
     extent = values.get("extent")
     if extent is None or any(each is BROKEN for each in extent):
@@ -269,6 +310,11 @@ LAWS = (
         "`semantics` speaks of fields in `schema_fields`; members of an `enum` are different and of the field's type, or of its "
         "items' for a list (dates and times as ISO 8601 text).",
         _semantics_name_fields,
+    ),
+    Law(
+        "`min` and `max` stand on numbers, dates and timestamps and are of the field's type (dates and times as ISO 8601 text), lengths on text, "
+        "items on lists; no minimum is above its maximum.",
+        _bounds_fit_the_type,
     ),
     Law("`extent` has an inside.", _extent_has_an_inside),
     Law("`topology_parameters` need a `topology_rule_set` other than none.", _topology_has_figures),

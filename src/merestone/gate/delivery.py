@@ -301,12 +301,19 @@ def far_out(findings: Sequence[Finding], rows: int) -> list[Finding]:
     ]
 
 
-def feature_count(contract: Contract, rows: int) -> Finding | None:
-    """`negative.max_features`: never more features than this."""
-    most = (contract.addition("negative") or {}).get("max_features")
-    if most is None or rows <= most:
-        return None
-    return catalogue.MAX_FEATURES.finding("negative.max_features", count=rows, most=most, rows=rows)
+def feature_count(contract: Contract, rows: int) -> list[Finding]:
+    """`min_features`, `max_features` and `negative.max_features`: how many features a version has."""
+    most = {"max_features": contract.addition("max_features")}
+    most["negative.max_features"] = (contract.addition("negative") or {}).get("max_features")
+    found = [
+        catalogue.MAX_FEATURES.finding(clause, count=rows, most=limit, rows=rows, clause=clause)
+        for clause, limit in most.items()
+        if limit is not None and rows > limit
+    ]
+    least = contract.addition("min_features")
+    if least is not None and rows < least:
+        found.append(catalogue.MIN_FEATURES.finding("min_features", count=rows, least=least, rows=rows))
+    return found
 
 
 @dataclass(slots=True)

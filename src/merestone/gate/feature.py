@@ -20,6 +20,7 @@ import shapely
 
 from merestone.columnar.patterns import fault_of, matches
 from merestone.contract.contract import Contract, Field
+from merestone.contract.laws import bound
 from merestone.errors import UsageError
 from merestone.gate.findings import reasons, rejected
 from merestone.geometry import kernel
@@ -37,6 +38,7 @@ from merestone.geometry.form import (
 )
 from merestone.results.finding import PASS, REJECT, WARN, RowFaults, Steps
 from merestone.rules import catalogue
+from merestone.words import plural
 
 DEGREES = (-180.0, -90.0, 180.0, 90.0)
 """What longitude and latitude can be in a geographic CRS in degrees; x before y."""
@@ -82,6 +84,8 @@ def check_rows(  # noqa: PLR0913 - each is another look at the same rows
         *substitutes(batch, contract),
         *code_lists(batch, contract),
         *patterns(batch, contract),
+        *ranges(batch, contract),
+        *sizes(batch, contract),
         *presence(contract, delivered),
         *left_over(contract, delivered),
         *dimensions(contract, delivered),
@@ -211,6 +215,50 @@ def _matches(column: pa.Array, field: Field) -> pa.Array:
             hint=f"{fault.instead}; «lint(CONTRACT)» shows the place",
         ) from broken
     return found
+
+
+def ranges(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
+    """`schema_fields[].min` and `max`; both may be reached."""
+    found = []
+    for field in _fields(batch, contract):
+        if field.min is None and field.max is None:
+            continue
+        column = _one_chunk(batch.column(field.name))
+        low, high = (None if each is None else pa.scalar(bound(field.type, each)).cast(column.type) for each in (field.min, field.max))
+        rows = _beyond_limits(column, low, high)
+        if len(rows):
+            shown = column.take(pa.array(rows, pa.int64())).cast(pa.string())
+            found.append(catalogue.RANGE.faults(field.name, rows, shown, limits=_limits(field.min, field.max)))
+    return found
+
+
+def sizes(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
+    """`schema_fields[].min_length` and `max_length` of texts in characters, `min_items` and `max_items` of lists."""
+    found = []
+    for field in _fields(batch, contract):
+        low, high = (field.min_items, field.max_items) if field.type.kind == "list" else (field.min_length, field.max_length)
+        if low is None and high is None:
+            continue
+        rule, unit = (catalogue.ITEMS, "item") if field.type.kind == "list" else (catalogue.LENGTH, "character")
+        column = _one_chunk(batch.column(field.name))
+        counts = pc.list_value_length(column) if field.type.kind == "list" else pc.utf8_length(column)
+        rows = _beyond_limits(counts, low, high)
+        if len(rows):
+            shown = pa.array([plural(each, unit) for each in counts.take(pa.array(rows, pa.int64())).to_pylist()], pa.string())
+            found.append(rule.faults(field.name, rows, shown, limits=_limits(low, high)))
+    return found
+
+
+def _beyond_limits(values: Any, low: Any, high: Any) -> npt.NDArray[np.int64]:
+    """Rows whose value lies below the one or above the other; null and NaN lie nowhere."""
+    sides = [compare(values, side) for compare, side in ((pc.less, low), (pc.greater, high)) if side is not None]
+    return _where(sides[0] if len(sides) == 1 else pc.or_(*sides))
+
+
+def _limits(low: Any, high: Any) -> str:
+    if low is None or high is None:
+        return f"at least {low}" if high is None else f"at most {high}"
+    return f"from {low} to {high}"
 
 
 def _allowed(field: Field, enum: tuple[Any, ...], kind: Any) -> Any:

@@ -227,6 +227,42 @@ PATTERN = Rule(
         "Deliver {name} in the agreed form. Spreadsheets often lose leading zeros.",
     ),
 )
+RANGE = Rule(
+    surface="schema",
+    code="range",
+    title="Values lie between the agreed least and greatest.",
+    check="gate.feature.ranges",
+    scope="row",
+    refuses="rows",
+    clauses=("schema_fields.min", "schema_fields.max"),
+    reads=("schema_fields.type", "schema_fields.decimals", "schema_fields.digits"),
+    columns=("field",),
+    words=Words("{limits}", "", "Correct the values at the source, or agree on other limits (wider ones are a MAJOR version)."),
+)
+LENGTH = Rule(
+    surface="schema",
+    code="length",
+    title="Texts have as many characters as agreed.",
+    check="gate.feature.sizes",
+    scope="row",
+    refuses="rows",
+    clauses=("schema_fields.min_length", "schema_fields.max_length"),
+    columns=("field",),
+    words=Words("{limits} characters", "", "Correct the texts at the source, or agree on other lengths (wider ones are a MAJOR version)."),
+)
+ITEMS = Rule(
+    surface="schema",
+    code="items",
+    title="Lists have as many items as agreed.",
+    check="gate.feature.sizes",
+    scope="row",
+    refuses="rows",
+    clauses=("schema_fields.min_items", "schema_fields.max_items"),
+    columns=("field",),
+    words=Words(
+        "{limits} items", "", "Correct the lists at the source, or agree on other numbers of items (wider ones are a MAJOR version)."
+    ),
+)
 DECIMALS = Rule(
     surface="schema",
     code="decimals",
@@ -287,11 +323,25 @@ MAX_FEATURES = Rule(
     check="gate.delivery.feature_count",
     scope="delivery",
     refuses="delivery",
-    clauses=("negative.max_features",),
+    clauses=("max_features", "negative.max_features"),
     words=Words(
         "at most {most:,} features",
         "{rows:,} rows",
-        "See whether the export took in too much, or agree on more `negative.max_features` (a MAJOR version).",
+        "See whether the export took in too much, or agree on more `{clause}` (a MAJOR version).",
+    ),
+)
+MIN_FEATURES = Rule(
+    surface="schema",
+    code="min_features",
+    title="At least as many features as promised.",
+    check="gate.delivery.feature_count",
+    scope="delivery",
+    refuses="delivery",
+    clauses=("min_features",),
+    words=Words(
+        "at least {least:,} features",
+        "{rows:,} rows",
+        "See whether the export broke off or was filtered, or agree on fewer `min_features` (a MAJOR version).",
     ),
 )
 

@@ -25,7 +25,7 @@ def delivery_promises(prepared: Prepared, received: Received, now: datetime, las
         last: the version that is published; its edges may have been meant otherwise, and its data may be newer.
     """
     contract, edges = prepared.contract, prepared.delivered_edges
-    found = [gate_delivery.feature_count(contract, received.rows)]
+    found: list[Finding | None] = [*gate_delivery.feature_count(contract, received.rows)]
     if received.rows:
         found.append(
             freshness(
