@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path as File
 from typing import Any, Literal
@@ -35,9 +35,10 @@ from merestone.api.lineage_answers import (
     WhyResult,
 )
 from merestone.api.places import AnyDataset, Path, keep_apart, text_of, whole
-from merestone.audit import completeness, event_file, evidence_file, facts, iso, questions
+from merestone.audit import completeness, event_file, evidence_file, facts, foreign, iso, questions
 from merestone.audit import ingest as ingesting
 from merestone.audit import retain as retaining
+from merestone.audit.foreign import ForeignRun
 from merestone.dataset.version import Dataset
 from merestone.errors import InternalError, SourceError, UsageError
 from merestone.inspect import browse
@@ -411,6 +412,61 @@ def validate_schema(file: Path) -> SchemaFaultsResult:
 # --- what changes an event store -------------------------------------------------------------------------------------------------------
 
 
+def run(
+    store: Path,
+    *,
+    job: str,
+    tool: str | Mapping[str, str],
+    plan: Sequence[str] = (),
+    namespace: str = "default",
+    run: str | None = None,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    basis: str = "",
+) -> ForeignRun:
+    """Record what a run of another program did to features: a `with` block, sealed at its end or marked as failed where it raises.
+
+    Job, tool, times and outcome are the program's own in every answer about the run. Events wait on local disk; memory does not
+    grow with their number.
+
+    Args:
+        store: a dataset, or a folder that does not exist yet; it then holds events alone.
+        job: what the job is called.
+        tool: the program and its version ("spark 3.5.1"), or several by name.
+        plan: its stages, in order, for the check of the chain.
+        namespace: where the job is at home, as OpenLineage means it.
+        run: what this run is called; a new name by default. A run of a name that is sealed already gets another attempt.
+        inputs: URIs of what it reads.
+        outputs: URIs of what it writes.
+        basis: why its lineage is kept here.
+
+    Returns:
+        The run. `add` takes one event, `write` a table, a batch or a reader of batches.
+
+    Raises:
+        UsageError: a name cannot be part of a run id, or the plan holds the stage `publish`.
+        StoreError: the store cannot be reached.
+
+    Example:
+        >>> events = pyarrow.table({
+        ...     "feature_id": ["p1", "p2"], "stage": ["load", "load"], "event_type": ["CAST", "CAST"], "outcome": ["PASS", "PASS"],
+        ...     "event_time_utc": pyarrow.array([datetime(2026, 3, 1, tzinfo=UTC)] * 2, pyarrow.timestamp("us", "UTC")),
+        ...     "source_crs": ["EPSG:4326"] * 2, "target_crs": ["EPSG:4326"] * 2,
+        ... })
+        >>> with lineage.run("events", job="clean", tool="pandas 2.2.3", plan=["load"], run="monday") as run:
+        ...     run.write(events)
+        2
+        >>> lineage.check_complete("events", run_ids=[run.run_id]).status
+        'pass'
+    """
+    name, _, version = tool.rpartition(" ") if isinstance(tool, str) else ("", "", "")
+    tools = {name or version: version if name else "unknown"} if isinstance(tool, str) else dict(tool)
+    named = run if run is not None else f"{environment.stamp(environment.now())}-{environment.nonce()}"
+    return foreign.begin(
+        ingesting.store_of(os.fspath(store)), foreign.Job(namespace, job, named, tools, tuple(plan), tuple(inputs), tuple(outputs), basis)
+    )
+
+
 def ingest(dataset: Path, file: Path, *, mapping: Path | None = None, plan: Sequence[str] = ()) -> IngestResult:
     """Take in events of other tools: .ndjson, .jsonl, .parquet or .arrow, or a rejection log through a mapping.
 
@@ -596,7 +652,7 @@ def openlineage(dataset: AnyDataset, *, run_id: str | None = None, out: Path | N
     """
     keep_apart({"out": out}, [dataset])
     found = facts.facts_of(text_of(dataset), run_id)
-    made = openlineage_text.events(found, f"urn:merestone:{found.tools.get('merestone', 'unknown')}")
+    made = openlineage_text.events(found, f"urn:merestone:{found.written_by}")
     text = openlineage_text.ndjson(made)
     if out is not None:
         _write(out, text)

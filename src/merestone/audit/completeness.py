@@ -26,7 +26,7 @@ from merestone.lineage.event.record import ATTEMPT_BITS
 from merestone.lineage.store import reading
 from merestone.lineage.store.complete import Gap, Order, check_chain
 from merestone.lineage.store.deduplication import deduplicate
-from merestone.lineage.store.run_manifest import RunManifest, attempts_of
+from merestone.lineage.store.run_manifest import RunManifest, attempts_of, told_by
 from merestone.lineage.store.writing import ROOT
 from merestone.results.finding import SAMPLES
 from merestone.storage.port import Store
@@ -122,7 +122,7 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_
         run = each.run_id
         if each.lineage is not None:
             sealed = browse.sealed_of(dataset.store, each)
-            attempts = [one for one in attempts_of(dataset.store, sealed.run_id) if one.attempt <= sealed.attempt]
+            attempts = [one for one in told_by(attempts_of(dataset.store, sealed.run_id)) if one.attempt <= sealed.attempt]
             told = _check_run(dataset.store, attempts, found, now, ROOT)
         else:
             found.gaps.append((run, Gap("run_missing", f"version {each.version} names no sealed run", 1, ())))

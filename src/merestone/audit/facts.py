@@ -5,6 +5,7 @@ Not here: how they are written (`report.openlineage`, `report.prov`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any
@@ -14,10 +15,10 @@ from merestone.dataset.record import read_records
 from merestone.errors import UsageError
 from merestone.inspect import browse
 from merestone.lineage.store import steps
-from merestone.lineage.store.run_manifest import attempts_of
+from merestone.lineage.store.run_manifest import RunManifest, attempts_of, told_by
 from merestone.lineage.store.verdict import verdict
 from merestone.lineage.store.writing import ROOT
-from merestone.render.run_facts import RunFacts, StepFacts
+from merestone.render.run_facts import ForeignFacts, RunFacts, StepFacts
 
 
 def facts_of(text: str, run_id: str | None) -> RunFacts:
@@ -35,7 +36,7 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
     dataset = browse.open_dataset(address.where)
     if run_id is None:
         run_id, _ = browse.run_of(dataset.version(address.version))
-    attempts = attempts_of(dataset.store, run_id)
+    attempts = told_by(attempts_of(dataset.store, run_id))
     last = attempts[-1]
     paths = {each.path for each in attempts}
     known = questions.version_of(dataset, paths)
@@ -45,13 +46,17 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
     about: dict[str, Any] = last.doc.get("about") or {}
     source: dict[str, Any] = about.get("source") or {}
     sealed = datetime.fromisoformat(last.sealed_utc)
+    foreign = _foreign(dataset.url, last, verdict(dataset.store, attempts)) if last.foreign else None
     started = (
         datetime.fromisoformat(record.started_utc)
         if record is not None
         else min((each.first for each in told if each.first), default=sealed)
     )
     ended = datetime.fromisoformat(record.ended_utc) if record is not None and record.ended_utc else sealed
-    if not told and made is None and record is None:
+    if foreign is not None:
+        record = None
+        started, ended = _times(attempts, sealed)
+    if not told and made is None and record is None and foreign is None:
         raise UsageError(f"run {run_id!r} holds no events", field="run_id", hint="«lineage.runs(DATASET)» lists the runs")
     delivery = record.delivery if record is not None else {}
     return RunFacts(
@@ -93,4 +98,38 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
         tools=dict(last.doc.get("tool") or {}),
         fields=tuple((each["name"], each["type"]) for each in made.contract["schema_fields"]) if made else (),
         delta=dict(record.delta) if record is not None else {},
+        foreign=foreign,
+        recorded_by=str(about.get("recorded_by") or ""),
     )
+
+
+def _foreign(place: str, run: RunManifest, total: dict[str, int]) -> ForeignFacts:
+    """What another program says of its run. Where it does not say how it ended, it completed, unless nothing of it passed."""
+    about = run.doc["about"]
+    job = about.get("job") or {"namespace": place, "name": run.run_id, "run": run.run_id}
+    outcome = about.get("outcome")
+    passed = bool(total["passed"] or total["warned"] or not total["rejected"])
+    return ForeignFacts(
+        job["namespace"],
+        job["name"],
+        job["run"],
+        outcome == "complete" if outcome is not None else passed,
+        about.get("reason"),
+        tuple(about.get("inputs") or ()),
+        tuple(about.get("outputs") or ()),
+    )
+
+
+def _times(attempts: Sequence[RunManifest], sealed: datetime) -> tuple[datetime, datetime]:
+    """When a run of another program began and ended: as it says, but never after what happened in it; else when its events happened."""
+    about = attempts[-1].doc["about"]
+    firsts, lasts = (
+        [datetime.fromisoformat(each.doc[name]) for each in attempts if each.doc.get(name)]
+        for name in ("first_event_utc", "last_event_utc")
+    )
+    started = datetime.fromisoformat(about["started_utc"]) if about.get("started_utc") else None
+    ended = datetime.fromisoformat(about["ended_utc"]) if about.get("ended_utc") else None
+    first, last = min(firsts, default=started or sealed), max(lasts, default=ended or sealed)
+    if started is None or ended is None or last < started:  # told afterwards, of another day
+        return first, last
+    return min(started, first), max(ended, last)

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.audit.foreign import job_of
 from merestone.contract.files import read_document
 from merestone.errors import SourceError, UsageError
 from merestone.inspect.browse import parse_address, publication_at
@@ -66,7 +67,7 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
         SourceError: the file cannot be read.
         StoreError: the store cannot be written; what was sealed until then stays, and the same command goes on.
     """
-    store = _store(text)
+    store = store_of(text)
     path = local_path(path, what="events")
     rules = _mapping(mapping) if mapping is not None else None
     origin: dict[str, Any] = {
@@ -97,20 +98,27 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
         if found.quarantined and not writers and not known:  # a run without events is the witness of the quarantined lines
             alone = f"ingest-{origin['sha256'][:16]}"
             writers[alone] = RunWriter(folder, alone, sealed[alone][-1].attempt + 1 if alone in sealed else 0, environment.nonce())
-        state = seen(store)
+        state, recorded_by = seen(store), f"merestone {environment.tools()['merestone']}"
         heads, objects = state.heads, state.remembered(store)
         for run_id, writer in sorted(writers.items()):
             attempts = sealed.get(run_id, [])
             steps = list(plan) or (list(rules.plan) if rules is not None else []) or (list(attempts[-1].plan) if attempts else [])
-            date = environment.day_of(f"{attempts[0].run_date}T00:00:00Z" if attempts else environment.stamp(environment.now()))
+            happened = writer.first or environment.now()  # a run is dated by its events, not by when they came here
+            date = environment.day_of(f"{attempts[0].run_date}T00:00:00Z" if attempts else environment.stamp(happened))
             made = writer.seal(
                 store,
                 run_date=date,
                 plan=steps,
-                tool=environment.tools(),
+                tool={},  # what ran stands in the events; Merestone only keeps them
                 time=environment.now(),
                 besides=Besides(heads, objects, origin="foreign"),
-                about={"ingest": told},
+                about={
+                    "ingest": told,
+                    "job": job_of(run_id),
+                    "actor": environment.who(),
+                    "basis": f"events of {origin['file']}",
+                    "recorded_by": recorded_by,
+                },
             )
             heads, objects = (made.to_json(),), []
             found.runs.append({"run_id": run_id, "attempt": writer.attempt, "events": made.events, "root": made.root})
@@ -151,7 +159,8 @@ def _own_stages(attempts: Sequence[RunManifest]) -> frozenset[str]:
     return frozenset({OUTSIDE_CHAIN, *(stage for each in own for stage in each.plan)}) if own else frozenset()
 
 
-def _store(text: str) -> Store:
+def store_of(text: str) -> Store:
+    """The store of a dataset, or of a folder that becomes a store of events alone. Raises UsageError where a version is named."""
     address = parse_address(text)
     place = parse_place(text)
     if address.version is not None:

@@ -20,7 +20,7 @@ from merestone.dataset.manifest import Manifest
 from merestone.dataset.version import Dataset
 from merestone.inspect.browse import open_dataset, parse_address, sealed_of
 from merestone.lineage.store import steps
-from merestone.lineage.store.run_manifest import RunManifest, attempts_of
+from merestone.lineage.store.run_manifest import RunManifest, attempts_of, told_by
 from merestone.lineage.store.verdict import verdict
 from merestone.lineage.store.writing import ROOT
 from merestone.reference.area import box_in
@@ -49,7 +49,7 @@ def _of_version(dataset: Dataset, version: int | None, *, whole_run: Sequence[Ru
     made = manifest
     while made.rollback is not None:
         made = dataset.manifest(int(made.rollback["to"]))
-    attempts = attempts_of(dataset.store, sealed_of(dataset.store, made).run_id) if made.lineage is not None else []
+    attempts = told_by(attempts_of(dataset.store, sealed_of(dataset.store, made).run_id)) if made.lineage is not None else []
     parent = dataset.manifest(made.parent) if made.parent is not None else None
     opening = f"Version {manifest.version} of {manifest.name}"
     if manifest is not made:
@@ -96,7 +96,7 @@ def _live(dataset: Dataset, manifest: Manifest) -> _Live:
             if line.lineage is not None:
                 sealed = sealed_of(dataset.store, line)
                 sources.append(sealed.doc["about"].get("source") or {})
-                yield [each for each in attempts_of(dataset.store, sealed.run_id) if each.attempt <= sealed.attempt], ids
+                yield [each for each in told_by(attempts_of(dataset.store, sealed.run_id)) if each.attempt <= sealed.attempt], ids
 
     found = steps.steps_of_features(dataset.store, made(), ROOT)
     return _Live(tuple(found), manifest.features, len(sources), tuple(sources))
@@ -110,14 +110,14 @@ def record_of_run(text: str, run_id: str) -> Record:
         CorruptError: its lineage cannot be read.
     """
     dataset = open_dataset(parse_address(text).where)
-    attempts = attempts_of(dataset.store, run_id)
+    attempts = told_by(attempts_of(dataset.store, run_id))
     head = current(dataset.store)
     made = questions.version_of(dataset, {each.path for each in attempts})
     if made is not None:
         return _of_version(dataset, made.version, whole_run=attempts)
     about = attempts[-1].doc.get("about", {})
     name = about.get("dataset") or _folder(dataset)
-    opening = f"Run {run_id} of {name} published no version."
+    opening = f"Run {run_id} of {name} published no version." if not attempts[-1].foreign else f"Run {run_id} of another program."
     sources = [_delivery(about["source"], {})] if about.get("source") else []
     return _record(dataset.store, attempts, head.manifest if head is not None else None, opening, sources, None, name=name)
 
@@ -147,7 +147,7 @@ def _record(
         last.sealed_utc if last is not None and version is None else manifest.time_utc if manifest is not None else "1970-01-01T00:00:00Z"
     )
     if version is None and last is not None:
-        title = f"{title}: run {last.run_id}, nothing published"
+        title = f"{title}: run {last.run_id}" + ("" if last.foreign else ", nothing published")
     named = manifest.name if manifest is not None else name
     described = str(contract.get("description") or f"The dataset {named}.")
     stamp = about.get("contract_version") or (manifest.contract_version if manifest is not None and version is not None else None)

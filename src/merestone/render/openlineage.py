@@ -21,15 +21,16 @@ def events(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
         facts: the run.
         producer: a URI that names the software.
     """
+    foreign = facts.foreign
     job = {
-        "namespace": facts.namespace,
-        "name": f"{facts.name}.publish",
+        "namespace": facts.namespace if foreign is None else foreign.namespace,
+        "name": f"{facts.name}.publish" if foreign is None else foreign.job,
         "facets": {
             "jobType": _facet(
                 producer,
                 "2-0-3/JobTypeJobFacet.json#/$defs/JobTypeJobFacet",
                 processingType="BATCH",
-                integration="MERESTONE",
+                integration="MERESTONE" if foreign is None else next(iter(facts.tools), "unknown").upper(),
                 jobType="JOB",
             ),
         },
@@ -46,7 +47,7 @@ def events(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
     }
     end = {
         **start,
-        "eventType": "COMPLETE" if facts.version is not None else "FAIL",
+        "eventType": "COMPLETE" if facts.complete else "FAIL",
         "eventTime": stamp(facts.ended),
         "inputs": _inputs(facts, producer),
         "outputs": _outputs(facts, producer),
@@ -69,14 +70,16 @@ def _own(producer: str, **more: Any) -> dict[str, Any]:
 
 
 def _run_facets(facts: RunFacts, producer: str) -> dict[str, Any]:
+    tool = "merestone" if facts.foreign is None else next(iter(facts.tools), None)
+    engine = _facet(
+        producer,
+        "1-1-1/ProcessingEngineRunFacet.json#/$defs/ProcessingEngineRunFacet",
+        name=tool,
+        version=facts.tools.get(tool or "", "unknown"),
+        openlineageAdapterVersion=producer.rpartition(":")[2],
+    )
     facets = {
-        "processing_engine": _facet(
-            producer,
-            "1-1-1/ProcessingEngineRunFacet.json#/$defs/ProcessingEngineRunFacet",
-            name="merestone",
-            version=facts.tools.get("merestone", "unknown"),
-            openlineageAdapterVersion=facts.tools.get("merestone", "unknown"),
-        ),
+        **({"processing_engine": engine} if tool is not None else {}),
         "merestone_lineage": _own(
             producer,
             runId=facts.run_id,
@@ -101,8 +104,9 @@ def _run_facets(facts: RunFacts, producer: str) -> dict[str, Any]:
             ],
         ),
     }
-    if facts.version is None:
-        told = f"{facts.verdict['features_rejected']} of {facts.verdict['features']} features rejected; no version was published"
+    if not facts.complete:
+        told = f"{facts.verdict['features_rejected']} of {facts.verdict['features']} features rejected"
+        told = f"{told}; no version was published" if facts.foreign is None else facts.foreign.reason or told
         facets["errorMessage"] = _facet(
             producer, "1-0-1/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet", message=told, programmingLanguage="Python"
         )
@@ -110,7 +114,7 @@ def _run_facets(facts: RunFacts, producer: str) -> dict[str, Any]:
 
 
 def _inputs(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = [] if facts.foreign is None else [_dataset(each, "inputFacets") for each in facts.foreign.inputs]
     if facts.delivery is not None:
         counted = (
             {}
@@ -140,6 +144,8 @@ def _inputs(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
 
 
 def _outputs(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
+    if facts.foreign is not None:
+        return [_dataset(each, "outputFacets") for each in facts.foreign.outputs]
     if facts.version is None:
         return []
     facets = {
@@ -163,6 +169,15 @@ def _outputs(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
         )
     }
     return [{"namespace": facts.namespace, "name": facts.name, "facets": facets, "outputFacets": counted}]
+
+
+def _dataset(uri: str, facets: str) -> dict[str, Any]:
+    """A dataset by its URI, under the names that the standard gives: `file` and a path, a bucket and a key, a server and a table."""
+    scheme, found, rest = uri.partition("://")
+    if not found or scheme == "file":
+        return {"namespace": "file", "name": rest or uri, "facets": {}, facets: {}}
+    place, _, name = rest.partition("/")
+    return {"namespace": f"{scheme}://{place}", "name": name or place, "facets": {}, facets: {}}
 
 
 def _version(text: str, producer: str) -> dict[str, Any]:

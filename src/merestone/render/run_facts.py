@@ -29,11 +29,25 @@ class StepFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignFacts:
+    """What a run of another program says of itself: its job, whether it completed, why it did not, and URIs of what it read and wrote."""
+
+    namespace: str
+    job: str
+    run: str
+    complete: bool
+    reason: str | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunFacts:
     """One run of a dataset.
 
     `namespace` is where the dataset is (a URL); `version` the one that the run made, None where it made none; `previous` the version before;
     `delivery` the file's name, rows and set digest; `fields` names and types; times are aware; `root` is the Merkle root of its events.
+    Of a run of another program, `foreign` holds what it says of itself.
     """
 
     namespace: str
@@ -60,11 +74,28 @@ class RunFacts:
     tools: dict[str, str]
     fields: tuple[tuple[str, str], ...] = ()
     delta: dict[str, int] = field(default_factory=dict)
+    foreign: ForeignFacts | None = None
+    recorded_by: str = ""
+
+    @property
+    def written_by(self) -> str:
+        """The version of Merestone that wrote the run down."""
+        return self.tools.get("merestone", "unknown") if self.foreign is None else self.recorded_by.rpartition(" ")[2] or "unknown"
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run did what it was to do: a publish made a version; another program says so itself."""
+        return self.version is not None if self.foreign is None else self.foreign.complete
 
     @property
     def uuid(self) -> str:
-        """The run as a UUID, the same each time."""
-        return str(uuid5(_SPACE, f"{self.namespace}\x1f{self.name}\x1f{self.run_id}"))
+        """The run as a UUID, the same each time: its own name where that is one."""
+        if self.foreign is None:
+            return str(uuid5(_SPACE, f"{self.namespace}\x1f{self.name}\x1f{self.run_id}"))
+        try:
+            return str(UUID(self.foreign.run))
+        except ValueError:
+            return str(uuid5(_SPACE, f"{self.foreign.namespace}\x1f{self.foreign.job}\x1f{self.foreign.run}"))
 
 
 def stamp(time: datetime) -> str:

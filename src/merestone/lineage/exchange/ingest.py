@@ -270,28 +270,39 @@ def _fitting(value: Any, kind: Any, wanted: pa.DataType) -> Any:
 def _of_columns(path: str, reserved: Reserved) -> Iterator[Batch]:
     first = 1
     for batch in _record_batches(path):
-        doubt = np.full(batch.num_rows, not set(batch.schema.names) <= _NAMES)
-        arrays = []
-        for field in LINEAGE_ARROW_SCHEMA:
-            column = batch.column(field.name) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
-            fitted = _cast(column, field.type)
-            if fitted is None:
-                doubt |= np.asarray(column.is_valid())
-                fitted = pa.nulls(batch.num_rows, field.type)
-            arrays.append(fitted)
-
-        def one(row: int, batch: pa.RecordBatch = batch) -> LineageEvent:
-            return event_of(batch.slice(row, 1).to_pylist()[0])
-
-        def text(row: int, batch: pa.RecordBatch = batch) -> str:
-            try:
-                return json.dumps(batch.slice(row, 1).to_pylist()[0], ensure_ascii=False, default=str)[:_TEXT]
-            except ValueError:  # bytes that are not text, a time finer than Python can hold
-                return ""
-
-        table = pa.Table.from_arrays(arrays, names=LINEAGE_ARROW_SCHEMA.names)
-        yield _judged(_Draft(table, doubt, np.arange(first, first + batch.num_rows), one, text), batch.num_rows, [], reserved)
+        yield judge_columns(batch, first, reserved)
         first += batch.num_rows
+
+
+def judge_columns(batch: pa.RecordBatch, first: int = 1, reserved: Reserved | None = None) -> Batch:
+    """The events among the rows of a batch that has the fields of the schema as columns; others are quarantined.
+
+    Args:
+        batch: a pyarrow.RecordBatch.
+        first: the number of its first row.
+        reserved: run to the stages that others may not tell of.
+    """
+    doubt = np.full(batch.num_rows, not set(batch.schema.names) <= _NAMES)
+    arrays = []
+    for field in LINEAGE_ARROW_SCHEMA:
+        column = batch.column(field.name) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
+        fitted = _cast(column, field.type)
+        if fitted is None:
+            doubt |= np.asarray(column.is_valid())
+            fitted = pa.nulls(batch.num_rows, field.type)
+        arrays.append(fitted)
+
+    def one(row: int) -> LineageEvent:
+        return event_of(batch.slice(row, 1).to_pylist()[0])
+
+    def text(row: int) -> str:
+        try:
+            return json.dumps(batch.slice(row, 1).to_pylist()[0], ensure_ascii=False, default=str)[:_TEXT]
+        except ValueError:  # bytes that are not text, a time finer than Python can hold
+            return ""
+
+    table = pa.Table.from_arrays(arrays, names=LINEAGE_ARROW_SCHEMA.names)
+    return _judged(_Draft(table, doubt, np.arange(first, first + batch.num_rows), one, text), batch.num_rows, [], reserved or {})
 
 
 def _record_batches(path: str) -> Iterator[pa.RecordBatch]:

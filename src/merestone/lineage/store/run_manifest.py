@@ -224,6 +224,11 @@ def attempts_of(store: Store, run_id: str, root: str = ROOT) -> list[RunManifest
     return sorted((_standing_parts(store, read_manifest(store, name), gone, root) for name in names), key=lambda each: each.attempt)
 
 
+def told_by(attempts: Sequence[RunManifest]) -> list[RunManifest]:
+    """The attempts that tell of a run: its own, where it is a publish, and not what other programs said of it."""
+    return [each for each in attempts if not each.foreign] or list(attempts)
+
+
 def _standing_parts(store: Store, run: RunManifest, gone: Mapping[str, Expired], root: str) -> RunManifest:
     """The attempt with the parts that are there to be read."""
     expired = gone.get(run.path.removeprefix(below(root, "")))

@@ -132,6 +132,8 @@ class RunWriter:
     group_rows: int = GROUP_ROWS
     carry_out: CarryOut = map
     events: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
     _waiting: list[pa.Table] = field(default_factory=list)
     _waiting_rows: int = 0
     _written: list[_Written] = field(default_factory=list)
@@ -165,6 +167,9 @@ class RunWriter:
         self._waiting.append(table)
         self._waiting_rows += table.num_rows
         self.events += table.num_rows
+        times = pc.min_max(table.column("event_time_utc")).as_py()
+        self.first = times["min"] if self.first is None else min(self.first, times["min"])
+        self.last = times["max"] if self.last is None else max(self.last, times["max"])
 
     def counts(self) -> dict[str, int]:
         """Events written so far: total_events, passed, rejected, warned."""
@@ -222,10 +227,12 @@ class RunWriter:
             "run_id": self.run_id,
             "attempt": self.attempt,
             "run_date": run_date.isoformat(),
-            "sealed_utc": time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "sealed_utc": _stamp(time),
             "schema_version": SCHEMA.version,
             "plan": list(plan),
             "tool": dict(tool),
+            "first_event_utc": _stamp(self.first) if self.first is not None else None,
+            "last_event_utc": _stamp(self.last) if self.last is not None else None,
             "counts": self.counts(),
             "steps": [
                 {"stage": stage, "event_type": kind, "outcome": outcome, "events": events}
@@ -270,6 +277,10 @@ class RunWriter:
             with open(local, "wb") as file:  # noqa: PTH123 - as above
                 file.write(data)
             self._written.append(_Written(local, facts))
+
+
+def _stamp(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def witness_of(store: Store, path: str) -> dict[str, Any]:
