@@ -95,6 +95,36 @@ def test_n12_types_are_read_from_the_data(tmp_path, listed, shapes, told, flavor
     assert [each.observed for each in source.late_findings()] == ([] if told is None else [f"the column holds {told}; the data decide"])
 
 
+@pytest.mark.parametrize(
+    ("bbox", "told"),
+    [
+        ([5, 52, 6, 53], None),
+        ([0, 0, 90, 90], None),  # of a larger file that this is a part of
+        ([5.00000003, 52, 6, 53], None),  # kept in single precision
+        ([5, 52, -10, 6, 53, 10], None),
+        ([170, 52, -170, 53], None),  # across the antimeridian: only the parallels can be told
+        (None, None),
+        ([5, 52, 5.5, 53], "bbox 5, 52, 5.5, 53"),
+        ([52, 5, 53, 6], "bbox 52, 5, 53, 6"),
+        ([170, 60, -170, 61], "bbox 170, 60, -170, 61"),
+        ([0, 0, 0, 0], "bbox 0, 0, 0, 0"),
+        ([5, 52], "bbox none, none, none, none"),
+        (["5", "52", "6", "53"], "bbox none, none, none, none"),
+        ("everywhere", "bbox none, none, none, none"),
+    ],
+)
+def test_n12_a_box_that_the_data_reach_out_of_is_told(estate, tmp_path, bbox, told):
+    column = {"encoding": "WKB", "geometry_types": [], **({} if bbox is None else {"bbox": bbox})}
+    geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
+    wkb = [shapely.to_wkb(shapely.Point(x, y)) for x, y in ((5, 52), (6, 53), (5.5, 52.5))]
+    product = estate([{"name": "pid", "type": "integer", "nullable": False}], key="pid", epsg=4326, **POINT)
+    night = product.publish(geoparquet(tmp_path / "d.parquet", {"pid": [1, 2, 3], "geometry": wkb}, geo=geo))
+    assert night.status == "published", night.said
+    found = [each for each in night.result.findings if each.rule == "geo_metadata"]
+    assert [(each.expected.partition(", as")[0], each.severity) for each in found] == ([] if told is None else [(told, "warning")])
+    assert all("the data reach 5, 52, 6, 53" in each.observed for each in found)
+
+
 # --- N14 -------------------------------------------------------------------------------------------------------------------------------
 
 

@@ -21,9 +21,10 @@ from merestone.gate.findings import NAMED
 from merestone.geometry.form import Scan
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
-from merestone.words import listed
+from merestone.words import listed, ordinate
 
 _OUTSIDE = 0.01  # of the rows
+_BOX_ROUNDING = 2.0**-23  # of the largest ordinate: boxes are often kept in single precision
 
 # --- keys ------------------------------------------------------------------------------------------------------------------------------
 
@@ -299,6 +300,27 @@ def far_out(findings: Sequence[Finding], rows: int) -> list[Finding]:
         else each
         for each in findings
     ]
+
+
+def stated_box(name: str, stated: Sequence[float] | None, extent: Sequence[float] | None) -> Finding | None:
+    """The warning for data that reach out of the box that the file states; a box that is larger than the data hides nothing.
+
+    Args:
+        name: the geometry column.
+        stated: xmin, ymin, xmax, ymax; xmin above xmax where it spans the antimeridian (GeoParquet 1.1, "bbox"). None where nothing is stated.
+        extent: of the data, None where none has a place.
+    """
+    if stated is None or extent is None:
+        return None
+    west, south, east, north = stated
+    room = _BOX_ROUNDING * max(1.0, *(abs(each) for each in extent))
+    across = west > east
+    inside = south - room <= extent[1] and extent[3] <= north + room  # false for a box of NaN
+    inside = inside and (across or (west - room <= extent[0] and extent[2] <= east + room))
+    if inside:
+        return None
+    texts = [", ".join("none" if np.isnan(each) else ordinate(each) for each in box) for box in (stated, extent)]
+    return catalogue.GEO_METADATA.finding(name, case="bbox", stated=texts[0], held=texts[1])
 
 
 def feature_count(contract: Contract, rows: int) -> list[Finding]:

@@ -731,7 +731,12 @@ GEO_METADATA = Rule(
             "GeoParquet, or a geometry column that the publication names",
             "{file} is plain Parquet: no geo metadata says which column is a geometry ({names} hold bytes)",
             "Deliver GeoParquet, or assert both: `source: {{geometry: {name}, crs: EPSG:CODE}}`.",
-        )
+        ),
+        "bbox": Words(
+            "bbox {stated}, as the geo metadata says",
+            "the data reach {held}; the data decide",
+            "Write the bbox of the data, or none: programs that trust it leave rows out.",
+        ),
     },
 )
 CUT_VALUE = Rule(

@@ -74,18 +74,32 @@ def geometry_column(name: str, column: dict[str, Any]) -> GeometryColumn:
     """The description of a column from its entry; `name` is its delivered name."""
     edges, epoch = str(column.get("edges", "planar")), column.get("epoch")
     epoch = float(epoch) if isinstance(epoch, int | float) else None
+    bbox = _box(column.get("bbox"))
     if "crs" not in column:
-        return GeometryColumn(name, _DEFAULT, "GeoParquet default", edges=edges, epoch=epoch)
+        return GeometryColumn(name, _DEFAULT, "GeoParquet default", edges=edges, epoch=epoch, bbox=bbox)
     given, note = column["crs"], column.get("crs_note", "geo metadata")
     if given is None:
-        return GeometryColumn(name, None, column.get("crs_note", "crs null in the geo metadata"), edges=edges, epoch=epoch)
+        return GeometryColumn(name, None, column.get("crs_note", "crs null in the geo metadata"), edges=edges, epoch=epoch, bbox=bbox)
     # version 0.1 to 0.3 wrote WKT, later ones PROJJSON
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     if not isinstance(given, str | dict):
-        return GeometryColumn(name, None, f"crs {text} in the geo metadata is not PROJJSON", edges=edges, epoch=epoch)
+        return GeometryColumn(name, None, f"crs {text} in the geo metadata is not PROJJSON", edges=edges, epoch=epoch, bbox=bbox)
     if _crs(text) is None:
-        return GeometryColumn(name, None, f"crs {text[:60]} in the geo metadata is none that PROJ knows", edges=edges, epoch=epoch)
-    return GeometryColumn(name, text, note, edges=edges, epoch=epoch)
+        return GeometryColumn(
+            name, None, f"crs {text[:60]} in the geo metadata is none that PROJ knows", edges=edges, epoch=epoch, bbox=bbox
+        )
+    return GeometryColumn(name, text, note, edges=edges, epoch=epoch, bbox=bbox)
+
+
+def _box(listed: Any) -> tuple[float, ...] | None:
+    """A `bbox` as xmin, ymin, xmax, ymax, NaN where it is none; None where there is none."""
+    if listed is None:
+        return None
+    numbers = listed if isinstance(listed, list) and all(type(each) in (int, float) for each in listed) else []
+    if len(numbers) not in (4, 6):
+        return (np.nan,) * 4
+    half = len(numbers) // 2
+    return tuple(float(each) for each in (*numbers[:2], *numbers[half : half + 2]))
 
 
 class WkbSeen:

@@ -19,6 +19,7 @@ from merestone.dataset.known import Halves, Known, Sum
 from merestone.engine.port import Engine
 from merestone.gate import delivery as gate_delivery
 from merestone.gate import fineness, quantities, whereabouts
+from merestone.gate.delivery import stated_box
 from merestone.gate.feature import presence
 from merestone.gate.findings import FindingTally, rejected
 from merestone.gate.freshness import early_findings
@@ -276,11 +277,13 @@ class Reception:
         )
         repeated = self._probe.repeated(candidates.hash) if self._keyed else np.zeros((0, 2), np.uint64)
         repeated_keys = self._keys.repeated_keys(prepared.reading.key_name, repeated)
+        column = prepared.source.delivery.geometry
         findings = [
             *untypable_findings(prepared.reading.cast, measures.untypable),
             *self._key_findings(),
             repeated_keys,
             *prepared.source.late_findings(),
+            stated_box(column.name, column.bbox, _box(self._extent)) if column is not None else None,
             *self._dimensions.findings(),
             *self._fineness(verdicts),
             *(each.finding for each in verdicts.values()),
