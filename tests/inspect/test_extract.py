@@ -89,3 +89,15 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
 def test_a_full_disk_is_a_store_fault(tmp_path):
     with pytest.raises(StoreError, match="No space left"), written_whole(str(tmp_path / "a.txt")):
         raise OSError(28, "No space left on device")
+
+
+def test_two_threads_that_write_one_file_do_not_meet(tmp_path):
+    """Each writes beside it, and the last to end has its place: whole, and of one of them."""
+    with written_whole(str(tmp_path / "out.txt")) as one:
+        with written_whole(str(tmp_path / "out.txt")) as other:
+            assert one != other
+            Path(one).write_text("one")
+            Path(other).write_text("other")
+        assert (tmp_path / "out.txt").read_text() == "other"
+    assert (tmp_path / "out.txt").read_text() == "one"
+    assert [each.name for each in tmp_path.iterdir()] == ["out.txt"]

@@ -5,6 +5,7 @@ Not here: what they hold (`extract`, `render`), objects of a dataset (`storage`,
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ from merestone.publication.reader import named_places
 from merestone.source.located import files_beside
 from merestone.storage.place import local_path, parse_place
 
+_counter = itertools.count()  # of the outputs of this process, which its threads may write to one path
 _MARKS = (POINTER, MANIFESTS, f"{ROOT}/{RUNS}")  # any of these makes a folder one of Merestone's
 
 
@@ -60,7 +62,7 @@ def written_whole(path: str, parameter: str = "out") -> Iterator[str]:
         StoreError: the place cannot be written.
     """
     target = Path(_target(path, parameter))
-    place = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")  # noqa: TID251 - another process may write beside us
+    place = target.with_name(f".{target.stem}.{os.getpid()}-{next(_counter)}.part{target.suffix}")  # noqa: TID251 - others may write beside us
     try:
         yield str(place)
         place.replace(target)
