@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
+import geopandas as gpd
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyogrio
 import pytest
 import shapely
 
 from merestone.errors import SourceError
-from merestone.source import gdal
+from merestone.geometry import kernel
+from merestone.source import gdal, geoarrow
 from merestone.source.buffers import fault_of
+from merestone.source.columns import plain
 from merestone.source.open import open_source
-from merestone.source.port import SourceSpec
+from merestone.source.port import SourceSpec, UnreadableValueError
 
 DRIVERS = {
     "gpkg": "GPKG", "fgb": "FlatGeobuf", "geojson": "GeoJSON", "geojsonl": "GeoJSONSeq", "shp": "ESRI Shapefile", "gml": "GML",
@@ -30,6 +35,8 @@ SHAPES = {
 CANNOT_HOLD = {("shp", "GeometryCollection"), ("gdb", "GeometryCollection"), ("gdb", "Unknown")}
 # Every run of three of what a row may hold, so that each stands at each side of a boundary of batches of any size
 RUNS = [each for run in itertools.product(("full", "null", "empty"), repeat=3) for each in run]
+
+BATCHES = (1, 2, 3, 65_536)
 
 
 def written(folder: Path, suffix: str, kind: str) -> Path:
@@ -69,12 +76,84 @@ def test_every_driver_gives_what_its_reading_feature_by_feature_gives(tmp_path, 
     }
     places = canonical(list(shapes))
     assert None in places
-    for batch_rows in (1, 2, 3, 4, 7, 65_536):
+    for batch_rows in BATCHES:
         source = open_source(SourceSpec(str(path)))
         found = pa.Table.from_batches(list(source.batches(batch_rows)), schema=source.delivery.schema)
         assert canonical(found[source.delivery.geometry.name].to_pylist()) == places, batch_rows
         for name in ("code", "number", "text"):
             assert found[name].to_pylist() == features[name], (batch_rows, name)
+
+
+def held(kind: str, *, z: bool) -> list[shapely.Geometry | None]:
+    """The geometries of all runs."""
+    shape = shapely.from_wkt(SHAPES[kind])
+    full = shapely.force_3d(shape, 7.0) if z else shape
+    empty = shapely.from_wkt(f"{shape.geom_type.upper()} {'Z ' if z else ''}EMPTY")
+    return [{"full": full, "null": None, "empty": empty}[each] for each in RUNS]
+
+
+def as_wkb(shapes: list[shapely.Geometry | None]) -> list[bytes | None]:
+    return [None if each is None else shapely.to_wkb(each, flavor="iso") for each in shapes]
+
+
+@pytest.mark.parametrize("z", [False, True], ids=["xy", "xyz"])
+@pytest.mark.parametrize("kind", [each for each in SHAPES if each != "Unknown"])
+@pytest.mark.parametrize("encoding", ["WKB", "native"])
+def test_parquet_gives_what_was_written(tmp_path, encoding, kind, z):
+    shapes = held(kind, z=z)
+    if encoding == "native" and kind.lower() not in geoarrow.ENCODINGS:
+        return
+    path = tmp_path / "a.parquet"
+    if encoding == "WKB":
+        column = pa.array(as_wkb(shapes), pa.binary())
+    else:
+        column = plain(pa.array(gpd.GeoSeries(shapes).to_arrow(geometry_encoding="geoarrow", interleaved=False)))
+    stated = {"encoding": "WKB" if encoding == "WKB" else kind.lower(), "geometry_types": []}
+    geo = {"version": "1.1.0", "primary_column": "g", "columns": {"g": stated}}
+    rows = pa.table({"text": [{"full": "x", "null": None, "empty": ""}[each] for each in RUNS], "g": column})
+    pq.write_table(rows.replace_schema_metadata({"geo": json.dumps(geo)}), path, row_group_size=5)
+    for batch_rows in BATCHES:
+        source = open_source(SourceSpec(str(path)))
+        found = pa.Table.from_batches(list(source.batches(batch_rows)), schema=source.delivery.schema)
+        assert canonical(found["g"].to_pylist()) == as_wkb(shapes), batch_rows
+        assert found["text"].to_pylist() == rows["text"].to_pylist(), batch_rows
+
+
+def nested(values: list, depth: int) -> pa.Array:
+    kind = pa.struct([("x", pa.float64()), ("y", pa.float64())])
+    for _ in range(depth):
+        kind = pa.list_(kind)
+    return pa.array(values, kind)
+
+
+P, NOWHERE = {"x": 1.0, "y": 2.0}, {"x": 1.0, "y": None}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "depth", "value"),
+    [
+        ("point", 0, NOWHERE), ("linestring", 1, [P, None]), ("linestring", 1, [P, NOWHERE]), ("polygon", 2, [[P, P, P, P], None]),
+        ("multipoint", 1, [None]), ("multilinestring", 2, [[P, NOWHERE]]), ("multipolygon", 3, [[[P, P, P, P]], None]),
+        ("multipolygon", 3, [[None]]), ("multipolygon", 3, [[[P, None, P, P]]]),
+    ],
+)  # fmt: skip
+def test_a_null_within_a_native_geometry_is_named_with_its_row(tmp_path, encoding, depth, value):
+    geo = {"version": "1.1.0", "primary_column": "g", "columns": {"g": {"encoding": encoding, "geometry_types": []}}}
+    rows = pa.table({"g": nested([None, P if not depth else [], None, value], depth)})
+    pq.write_table(rows.replace_schema_metadata({"geo": json.dumps(geo)}), tmp_path / "a.parquet")
+    for batch_rows in (1, 3, 65_536):
+        with pytest.raises(UnreadableValueError, match=r"field g, record 4: a part, a position or a number within the geometry is null"):
+            list(open_source(SourceSpec(str(tmp_path / "a.parquet"))).batches(batch_rows))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "depth", "value", "positions"),
+    [("linestring", 1, [P], 1), ("polygon", 2, [[P, P]], 2), ("multilinestring", 2, [[P], []], 1), ("multipolygon", 3, [[], [[P]]], 1)],
+)
+def test_a_native_geometry_that_is_none_comes_to_the_gate_as_it_is(encoding, depth, value, positions):
+    (made_of,) = geoarrow.to_wkb(encoding, nested([value], depth)).to_pylist()
+    assert made_of.count(np.array([1.0, 2.0]).tobytes()) == positions
+    assert kernel.scan(pa.array([made_of])).kind.tolist() != [255], "it can be judged"
 
 
 def wkb(*rows: bytes | None) -> pa.Array:

@@ -19,7 +19,7 @@ from merestone.source import geo_metadata, geoarrow
 from merestone.source.columns import checked_text, nfc_names, plain, plain_type
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.located import Located
-from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec
+from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec, UnreadableValueError
 
 _FAULTS = (pa.ArrowException, OSError)
 # Read, not mapped: a mapped file stays in the resident set until its end, and one that another program rewrites would end the process (SIGBUS).
@@ -134,13 +134,27 @@ class GeoParquetSource:
                 column = column.cast(pa.binary())
                 self._seen[field.name].add(column)
             elif encoding is not None:
-                column = geoarrow.to_wkb(encoding, column)
+                column = self._wkb(encoding, column, field.name, first_row)
             elif field.type != column.type:
                 column = _uuid_text(column) if pa.types.is_fixed_size_binary(column.type) else column.cast(field.type)
             else:
                 column = checked_text(column, path=self._spec.path, name=field.name, first_row=first_row)
             out.append(column)
         return pa.RecordBatch.from_arrays(out, schema=self._delivery.schema)
+
+    def _wkb(self, encoding: str, column: pa.Array, name: str, first_row: int) -> Any:
+        broken = geoarrow.broken_row(encoding, column)
+        if broken is not None:
+            raise UnreadableValueError(
+                self._spec.path,
+                name,
+                first_row + broken,
+                rule="type",
+                expected=f"a geometry in the encoding {encoding!r}, null as a whole or nowhere",
+                observed="a part, a position or a number within the geometry is null",
+                remedy="correct the geometry of this row in the export",
+            )
+        return geoarrow.to_wkb(encoding, column)
 
     def _primary(self, geo: dict[str, Any] | None, geometries: dict[str, GeometryColumn], names: list[str]) -> GeometryColumn | None:
         asked = self._spec.geometry
