@@ -147,6 +147,43 @@ def test_what_is_no_condition_is_refused(text):
     assert refused.value.field == "where"
 
 
+@pytest.mark.parametrize(("text", "words", "hint"), [
+    ("", "no condition is given", "owner = 'Müller'"),
+    ("name", "end where an operator belongs (=, !=, <, <=, >, >=, is null, is not null), after: name", "owner"),
+    ("name = 'a' or n = 1", "`or` stands where `and` belongs, in: name = 'a' or n = 1", "ask twice"),
+    ("name = a", "`a` stands where a value belongs; text stands in single quotes", "owner"),
+    ('name = "a"', '`"a"` stands where a value belongs; text stands in single quotes', "owner"),
+    ("name like 'a%'", "`like` stands where an operator belongs", "range"),
+    ("name = 'a", "a single quote that is not closed: 'a", "owner"),
+    ("name is 1", "`1` stands where `null` belongs", "owner"),
+    ("name = 'a' and " + "x" * 500, "...", "owner"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_condition_is_said_plainly(text, words, hint):
+    with pytest.raises(UsageError) as refused:
+        parse_where(text)
+    assert words in refused.value.message
+    assert hint in refused.value.hint
+    assert len(refused.value.message) < 250
+
+
+@pytest.mark.parametrize(("text", "words", "hint"), [
+    ("name = 1", "name holds text and cannot be compared with the number 1", "single quotes"),
+    ("n = 'a'", "n holds integers and cannot be compared with the text 'a'", "without quotes"),
+    ("yes = 1", "yes holds true and false and cannot be compared with the number 1", "true or false"),
+    ("on = 'soon'", "on holds dates and cannot be compared with the text 'soon'", "'2026-03-01'"),
+    ("geometry = 'x'", "geometry holds values of type binary", "is null"),
+    ("nothing = 1", "the dataset has no column nothing", "name, n, x"),
+    (f"n = {'1' * 5000}", "n holds integers and cannot be compared with the number 111", "without quotes"),
+    (f"d = {'1' * 5000}", "d holds decimals", "without quotes"),
+])  # fmt: skip
+def test_a_value_that_a_column_cannot_hold_is_said_plainly(text, words, hint):
+    with pytest.raises(UsageError) as refused:
+        check(Filter(where=parse_where(text)), TABLE.schema)
+    assert words in refused.value.message
+    assert hint in refused.value.hint
+    assert len(refused.value.message) < 250
+
+
 @given(name=st.text(min_size=1), value=st.text())
 def test_any_name_and_any_text_are_data(name, value):
     quoted, text = name.replace('"', '""'), value.replace("'", "''")

@@ -32,11 +32,22 @@ from merestone.columnar.unicode import nfc
 from merestone.dataset import feed
 from merestone.dataset.feed import FEED_SCHEMA, Changes
 from merestone.dataset.manifest import Box
+from merestone.document.forms import shorten
 from merestone.errors import UsageError
 from merestone.geometry import kernel
 
 Mask = npt.NDArray[np.bool_]
 _EXAMPLE = "write conditions such as  owner = 'Müller' and \"floor area\" >= 100 and closed is null"
+_OPERATOR = "an operator belongs (=, !=, <, <=, >, >=, is null, is not null)"
+_VALUE = "a value belongs (text in single quotes, a number, true or false)"
+_OTHERWISE = {
+    "or": "conditions are joined with `and` only: ask twice",
+    "like": "conditions have no patterns: compare with = or with a range, such as  name >= 'A' and name < 'B'",
+    "in": "conditions have no lists: ask once for each value",
+    "between": "write the two ends, such as  rank >= 1 and rank <= 5",
+    "not": "write != for a value, and `is not null`",
+}
+_INTEGER_DIGITS = 19  # longer ones are compared as decimals
 _TOKEN = re.compile(
     r"""\s*(?:
     (?P<text>'(?:[^']|'')*') | (?P<quoted>"(?:[^"]|"")+") | (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])) |
@@ -123,30 +134,12 @@ def parse_where(text: str) -> tuple[Condition, ...]:
     Raises:
         UsageError: the text is not of the grammar above; the message shows the place.
     """
-    tokens = list(_tokens(text))
-    out: list[Condition] = []
-    at = 0
-    while True:
-        if len(tokens) - at < 3 or tokens[at][0] not in ("word", "quoted"):
-            raise _wrong(text, tokens, at, "a condition")
-        name = _unquoted(*tokens[at])
-        kind, token = tokens[at + 1]
-        if kind == "operator":
-            out.append(Condition(name, token, _literal(text, tokens, at + 2)))
-            at += 3
-        elif kind == "word" and token.lower() == "is":
-            negated = tokens[at + 2][1].lower() == "not"
-            at += 3 + negated
-            if at > len(tokens) or tokens[at - 1] != ("word", tokens[at - 1][1]) or tokens[at - 1][1].lower() != "null":
-                raise _wrong(text, tokens, at - 1, "null")
-            out.append(Condition(name, "not null" if negated else "null"))
-        else:
-            raise _wrong(text, tokens, at + 1, "an operator")
-        if at == len(tokens):
-            return tuple(out)
-        if tokens[at][0] != "word" or tokens[at][1].lower() != "and":
-            raise _wrong(text, tokens, at, "and")
-        at += 1
+    reader = _Reader(text)
+    out = [reader.condition()]
+    while not reader.ended:
+        reader.skip("and")
+        out.append(reader.condition())
+    return tuple(out)
 
 
 def check(wanted: Filter, schema: pa.Schema, uncompared: Collection[str] = ()) -> None:
@@ -165,9 +158,9 @@ def check(wanted: Filter, schema: pa.Schema, uncompared: Collection[str] = ()) -
         _holds(each, nothing)
         if each.name in uncompared:
             raise UsageError(
-                f"{each.name} is volatile: its changes are not changes of a feature; no feed can be filtered by it",
+                f"{each.name} is volatile: feeds do not hold its changes and cannot be filtered by it",
                 field="where",
-                hint="filter by a column that counts",
+                hint="filter by a column that is not volatile",
             )
 
 
@@ -217,7 +210,7 @@ def _holds(condition: Condition, rows: Any) -> Mask:
     name = unicodedata.normalize("NFC", condition.name)
     if name not in rows.schema.names:
         raise UsageError(
-            f"the condition names no column of the dataset: {name}", field="where", hint=f"columns are {', '.join(rows.schema.names)}"
+            f"the dataset has no column {shorten(name)}", field="where", hint=f"its columns are {', '.join(rows.schema.names)}"
         )
     column = rows.column(name)
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -232,9 +225,7 @@ def _holds(condition: Condition, rows: Any) -> Mask:
 def _comparable(condition: Condition, column: Any) -> tuple[Any, Any]:
     """A column and a value of one type, in which comparing loses nothing."""
     kind, value = column.type, condition.value
-    wrong = UsageError(
-        f"the condition does not fit: {condition.name} is of type {kind}, {value!r} is none of that", field="where", hint=_EXAMPLE
-    )
+    wrong = _unequal(condition, kind)
     if isinstance(value, bool):
         if not pa.types.is_boolean(kind):
             raise wrong
@@ -263,6 +254,27 @@ def _comparable(condition: Condition, column: Any) -> tuple[Any, Any]:
         raise wrong from fault
 
 
+def _unequal(condition: Condition, kind: Any) -> UsageError:
+    """The refusal of a value that a column of some type cannot be compared with."""
+    held, example = next(((words, example) for fits, words, example in _KINDS if fits(kind)), (f"values of type {kind}", None))
+    value = condition.value
+    said = str(value).lower() if isinstance(value, bool) else f"the text '{value}'" if isinstance(value, str) else f"the number {value}"
+    hint = f"compare it with {example}" if example else "such a column can only be asked for `is null` and `is not null`"
+    return UsageError(f"{condition.name} holds {held} and cannot be compared with {shorten(said)}", field="where", hint=hint)
+
+
+_KINDS: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
+    (pa.types.is_boolean, "true and false", "true or false, without quotes"),
+    (pa.types.is_integer, "integers", "a number such as 12, without quotes"),
+    (pa.types.is_floating, "numbers", "a number such as 12.5, without quotes"),
+    (pa.types.is_decimal, "decimals", "a number such as 12.50, without quotes"),
+    (pa.types.is_string, "text", "text in single quotes, such as 'Smith'"),
+    (pa.types.is_date, "dates", "a date in single quotes, such as '2026-03-01'"),
+    (pa.types.is_time, "times of the day", "a time in single quotes, such as '12:30:00'"),
+    (pa.types.is_timestamp, "points in time", "a time in single quotes, such as '2026-03-01T12:30:00Z'"),
+)
+
+
 def _decimals(column: Any, value: Decimal, wrong: UsageError) -> tuple[Any, Any]:
     try:
         exact = pa.scalar(value)
@@ -275,32 +287,75 @@ def _decimals(column: Any, value: Decimal, wrong: UsageError) -> tuple[Any, Any]
 # --- reading conditions ----------------------------------------------------------------------------------------------------------------
 
 
+class _Reader:
+    """Reads conditions token by token; what stands where something else belongs is named."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(_tokens(text))
+        self._at = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether all is read."""
+        return self._at == len(self._tokens)
+
+    def condition(self) -> Condition:
+        """The next condition."""
+        kind, token = self._next("word", "quoted", belongs="a column name belongs")
+        name = token[1:-1].replace('""', '"') if kind == "quoted" else token
+        kind, token = self._next("operator", "word", belongs=_OPERATOR)
+        if kind == "operator":
+            return Condition(name, token, self._value())
+        if token.lower() != "is":
+            raise self._wrong(_OPERATOR, -1)
+        negated = not self.ended and self._tokens[self._at][1].lower() == "not"
+        self._at += negated
+        self.skip("null")
+        return Condition(name, "not null" if negated else "null")
+
+    def skip(self, word: str) -> None:
+        """Go on behind a word."""
+        if self._next("word", belongs=f"`{word}` belongs")[1].lower() != word:
+            raise self._wrong(f"`{word}` belongs", -1)
+
+    def _value(self) -> str | int | Decimal | bool:
+        kind, token = self._next("text", "number", "word", "quoted", belongs=_VALUE)
+        if kind == "text":
+            return token[1:-1].replace("''", "'")
+        if kind == "number":
+            whole = len(token) <= _INTEGER_DIGITS and re.fullmatch(r"[+-]?\d+", token)
+            return int(token) if whole else Decimal(token)
+        if kind == "word" and token.lower() in ("true", "false"):
+            return token.lower() == "true"
+        raise self._wrong("a value belongs; text stands in single quotes", -1)
+
+    def _next(self, *kinds: str, belongs: str) -> tuple[str, str]:
+        if self.ended or self._tokens[self._at][0] not in kinds:
+            raise self._wrong(belongs, 0)
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _wrong(self, belongs: str, step: int) -> UsageError:
+        at = self._at + step
+        if at == len(self._tokens):
+            said = f"the conditions end where {belongs}, after: {shorten(self._text)}" if self._tokens else "no condition is given"
+            return UsageError(said, field="where", hint=_EXAMPLE)
+        token = self._tokens[at][1]
+        said = f"`{shorten(token)}` stands where {belongs}, in: {shorten(self._text)}"
+        return UsageError(said, field="where", hint=_OTHERWISE.get(token.lower(), _EXAMPLE))
+
+
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     at = 0
     end = len(text.rstrip())
     while at < end:
         found = _TOKEN.match(text, at)
         if found is None:
-            raise UsageError(f"the condition cannot be read at {text[at:].strip()[:30]!r}", field="where", hint=_EXAMPLE)
+            left = text[at:].strip()
+            quote = {"'": "a single quote that is not closed", '"': "a double quote that is not closed"}.get(
+                left[0], "what is not a condition"
+            )
+            raise UsageError(f"the conditions hold {quote}: {shorten(left)}", field="where", hint=_EXAMPLE)
         at = found.end()
         yield str(found.lastgroup), found[str(found.lastgroup)]
-
-
-def _unquoted(kind: str, token: str) -> str:
-    return token[1:-1].replace('""', '"') if kind == "quoted" else token
-
-
-def _literal(text: str, tokens: list[tuple[str, str]], at: int) -> str | int | Decimal | bool:
-    kind, token = tokens[at]
-    if kind == "text":
-        return token[1:-1].replace("''", "'")
-    if kind == "number":
-        return int(token) if re.fullmatch(r"[+-]?\d+", token) else Decimal(token)
-    if kind == "word" and token.lower() in ("true", "false"):
-        return token.lower() == "true"
-    raise _wrong(text, tokens, at, "a value (text stands in single quotes)")
-
-
-def _wrong(text: str, tokens: list[tuple[str, str]], at: int, wanted: str) -> UsageError:
-    found = repr(tokens[at][1]) if at < len(tokens) else "the end"
-    return UsageError(f"condition {text}: {wanted} is wanted at {found}", field="where", hint=_EXAMPLE)

@@ -38,7 +38,7 @@ class GeometryColumn:
 
     `crs` is PROJJSON or WKT text as the file gives it, None where the file gives none; `note` says how it was found or why it is
     missing ("srs_id 0", "no .prj", "GeoParquet default", "asserted"). `edges` is "planar" or "spherical". `epoch` in decimal years.
-    `bbox`: how far the data reach by what the file says, NaN where that is no box, None where it says nothing.
+    `bbox`: how far the data reach by what the file says, NaN where it is not a box, None where the file says nothing.
     `coded`: the file itself states what code its CRS has; a Shapefile's .prj states parameters only, whatever a driver makes of them.
     """
 
