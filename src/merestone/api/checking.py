@@ -12,7 +12,8 @@ from importlib.metadata import version
 from pathlib import Path as File
 
 from merestone.api.places import Path, as_typed, keep_apart, read_contract, read_publication
-from merestone.errors import MerestoneError, UsageError
+from merestone.compare.sides import DiffSide, in_order, published_side
+from merestone.errors import InternalError, MerestoneError, UsageError
 from merestone.inspect.output import written_whole
 from merestone.line import check as line
 from merestone.line.finding_places import check_errors_path
@@ -44,7 +45,8 @@ def check(
     """Check every row of a delivery as `publish` would, and publish nothing.
 
     Args:
-        target: a delivery, with `contract`; or a publication file, whose source, key and column mapping then hold.
+        target: a delivery, with `contract`; a dataset (a folder, a URL or a publication file, with or without @VERSION), with the `contract`
+            that a consumer relies on; or a publication file alone, whose source, key and column mapping then hold.
         contract: the contract to check a delivery against.
         layer: the layer of a delivery that has several.
         source: the delivery, in place of the one that the publication file names.
@@ -71,7 +73,8 @@ def check(
     keep_apart({"errors": errors, "html": html, "junit": junit, "sarif": sarif}, [target, contract, source])
     if errors is not None:
         check_errors_path(os.fspath(errors))
-    publication, delivery, named = _what(target, contract, layer, source)
+    published = published_side(os.fspath(target)) if contract is not None and source is None else None
+    publication, delivery, named = _what(target, contract, layer, source) if published is None else _published(published, contract)
     reports: dict[Path | None, Callable[[CheckResult], str]] = {
         junit: ci.junit,
         sarif: lambda result: ci.sarif(result, version=version("merestone")),
@@ -86,7 +89,7 @@ def check(
         progress=progress,
     )
     try:
-        result, page = line.check(publication, settings)
+        result, page = line.check(publication, settings, source=in_order(published, read_contract(named)) if published else None)
     except MerestoneError as fault:  # a build that reads a report has to see that there was no answer
         _write(reports, CheckResult(delivery, named, "error", 0, errors=(fault.message,)))
         raise
@@ -147,6 +150,14 @@ def _what(target: Path, contract: Path | None, layer: str | None, source: Path |
     if source is not None:
         publication = with_source(publication, os.fspath(source))
     return publication, os.fspath(source) if source is not None else as_typed(publication.source.path), as_typed(publication.contract)
+
+
+def _published(side: DiffSide, contract: Path | None) -> tuple[Publication, str, str]:
+    """How a published version is read, and what to call it and the contract that it is held to."""
+    if side.version is None or contract is None:
+        raise InternalError("only a published version is held to a consumer's contract")
+    named = os.fspath(contract)
+    return line.of_version(side.version, side.shown, named), side.shown, named
 
 
 def _write(reports: Mapping[Path | None, Callable[[CheckResult], str]], result: CheckResult) -> None:

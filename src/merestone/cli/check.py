@@ -16,7 +16,7 @@ from merestone.render import ci, diagnosis, text
 
 
 @click.command()
-@click.argument("target", metavar="DELIVERY|PUBLICATION")
+@click.argument("target", metavar="DELIVERY|DATASET|PUBLICATION")
 @click.option("--contract", metavar="FILE", help="The contract to check a delivery against.")
 @click.option("--layer", metavar="NAME", help="The layer of the delivery (with --contract).")
 @click.option("--source", metavar="PATH", help="The delivery, in place of the one that the publication file names.")
@@ -48,7 +48,8 @@ def check(
 ) -> int:
     """Check a delivery against its contract; publish nothing.
 
-    Either a DELIVERY with --contract, or a PUBLICATION file, whose source, key and column mapping then hold. Every row is checked.
+    A DELIVERY with --contract; a DATASET[@N] with the --contract that a consumer relies on; or a PUBLICATION file alone, whose source, key and
+    column mapping then hold. Every row is checked.
     Exit 0 where it passes, 1 where it breaks the contract; a check that could not run, or had no row to judge, is never a pass.
     """
     with progress.shown() as watch:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from merestone.contract.contract import Contract
 from merestone.contract.field_type import parse_type
 from merestone.dataset.current import POINTER
 from merestone.dataset.version import Version
@@ -48,14 +49,19 @@ def open_side(text: str, layer: str | None = None) -> DiffSide:
         UsageError: no such dataset or version.
         SourceError: the file is missing or cannot be read.
     """
+    return published_side(text) or DiffSide(text, open_unjudged(SourceSpec(local_path(text, what="a delivery"), layer)))
+
+
+def published_side(text: str) -> DiffSide | None:
+    """A version of a dataset as a person typed it; None for a file that can be delivered. Raises UsageError: no such dataset or version."""
     address = parse_address(text)
     where = parse_place(address.where)
     place = Path(where.path)
     named = where.is_local and place.is_file() and place.suffix.lower() in _PUBLICATIONS
-    if named or address.version is not None or not where.is_local or (place / POINTER).exists():
-        version = open_dataset(address.where).version(address.version)
-        return DiffSide(text, VersionSource(version, text), version, publication_at(address.where) if named else None)
-    return DiffSide(text, open_unjudged(SourceSpec(local_path(text, what="a delivery"), layer)))
+    if not (named or address.version is not None or not where.is_local or (place / POINTER).exists()):
+        return None
+    version = open_dataset(address.where).version(address.version)
+    return DiffSide(text, VersionSource(version, text), version, publication_at(address.where) if named else None)
 
 
 class VersionSource:
@@ -134,6 +140,14 @@ class Adapted:
     def late_findings(self) -> tuple[Finding, ...]:
         """What the source has to say."""
         return self._source.late_findings()
+
+
+def in_order(side: DiffSide, contract: Contract) -> Source:
+    """A side's rows in the axis order of the contract's deliveries: what was published is in x, y whatever was agreed."""
+    geometry = side.source.delivery.geometry
+    if side.version is None or contract.axis_order == "lon_lat" or geometry is None:
+        return side.source
+    return Adapted(side.source, {geometry.name: (pa.binary(), swapped)})
 
 
 def swapped(wkb: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from merestone.compare.one_form import TIMES, as_text, times_as_text
-from merestone.compare.sides import Adapted, DiffSide, swapped
+from merestone.compare.sides import Adapted, DiffSide, in_order
 from merestone.contract.body import body, from_body
 from merestone.contract.contract import Contract, Dimensions, FieldType, GeometryType
 from merestone.contract.files import read_contract
@@ -100,7 +100,7 @@ def settle_terms(older: DiffSide, newer: DiffSide, settings: ComparisonSettings,
             notes.append(f"compared under the contract {contract.contract_version} of {stated.manifest.name} v{stated.number}")
         sides = [_renamed_names(each, named) for each in (older, newer)]
         path = _adjusted(contract, key, sides, (older, newer), settings, folder, notes)
-        sources = tuple(_in_order(each, contract) for each in (older, newer))
+        sources = tuple(in_order(each, contract) for each in (older, newer))
         key = key or _without_key(settings.contract or older.shown)
     else:
         then, now = (_read_once(side, folder, name) for side, name in ((older, "older-rows"), (newer, "newer-rows")))
@@ -170,14 +170,6 @@ def _adjusted(
     precision = contract.coordinate_precision if settings.precision is None else settings.precision
     wanted = replace(contract, schema_fields=fields, coordinate_precision=precision)
     return _written(json.dumps(body(wanted), ensure_ascii=False), folder)
-
-
-def _in_order(side: DiffSide, contract: Contract) -> Source:
-    """A side's rows in the axis order of the contract's deliveries: what was published is in x, y whatever was agreed."""
-    geometry = side.source.delivery.geometry
-    if side.version is None or contract.axis_order == "lon_lat" or geometry is None:
-        return side.source
-    return Adapted(side.source, {geometry.name: (pa.binary(), swapped)})
 
 
 def _without_key(shown: str) -> tuple[str, ...]:

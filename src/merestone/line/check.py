@@ -15,6 +15,7 @@ from merestone.contract.files import read_contract
 from merestone.dataset.current import current
 from merestone.dataset.history import lines
 from merestone.dataset.known import Known
+from merestone.dataset.version import Version
 from merestone.engine.port import Engine
 from merestone.engine.threads import Threads
 from merestone.errors import InternalError
@@ -37,7 +38,7 @@ from merestone.results.finding import Finding
 from merestone.results.progress import Watch, staged
 from merestone.results.result import AxisOrder, CheckResult, NotJudged
 from merestone.rules.catalogue import RULES
-from merestone.source.port import SourceSpec, UnreadableValueError
+from merestone.source.port import Source, SourceSpec, UnreadableValueError
 from merestone.source.raster import read_raster
 from merestone.storage.open import open_store
 from merestone.storage.place import local_path
@@ -65,12 +66,34 @@ def of_contract(delivery: str, contract: str, layer: str | None = None) -> Publi
     )
 
 
-def check(publication: Publication, settings: CheckSettings, *, engine: Engine | None = None) -> tuple[CheckResult, str | None]:
+def of_version(version: Version, shown: str, contract: str) -> Publication:
+    """A publication for a published version that a consumer holds to a contract: what was added since does not count against it.
+
+    Raises:
+        UsageError: the contract is missing or broken.
+    """
+    return Publication(
+        path=shown,
+        name=version.manifest.name,
+        contract=local_path(contract, field="contract", what="a contract"),
+        source=SourceSpec(shown),
+        destination="",
+        key=KeyRule.of_manifest(version.manifest.key, published=True),
+        partition=PartitionRule(by="none"),
+        extra_columns="warn",
+        crs=CrsRule(missing_grids="fallback"),
+    )
+
+
+def check(
+    publication: Publication, settings: CheckSettings, *, source: Source | None = None, engine: Engine | None = None
+) -> tuple[CheckResult, str | None]:
     """Judge a delivery as `publish` would, over every row, whatever is published.
 
     Args:
         publication: how the delivery is read and under which contract.
         settings: how the check is called.
+        source: the rows, in place of the publication's source.
         engine: what carries out the units of the passes; threads on all cores by default.
 
     Returns:
@@ -87,7 +110,7 @@ def check(publication: Publication, settings: CheckSettings, *, engine: Engine |
     last = current(store) if store is not None else None
     now = settings.now or environment.now()
     versions = lines(store, last) if store is not None and last is not None else ()
-    prepared = prepare(publication, None, evidence=last, versions=versions, now=now)
+    prepared = prepare(publication, None, source, evidence=last, versions=versions, now=now)
     findings = [*prepared.findings]
     if prepared.unreadable and not prepared.columnless:
         return _ended(publication, prepared, findings, settings, clock)
