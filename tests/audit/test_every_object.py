@@ -6,13 +6,16 @@ from datetime import UTC, datetime
 
 import pytest
 
+import merestone
 from cli.products import FIELDS, rows
 from estate import Estate, save
+from merestone.api import lineage
 from merestone.audit.ingest import ingest
 from merestone.audit.retain import hold, release, retain
 from merestone.audit.verify import verify
 from merestone.dataset.current import Pointer, manifest_name
 from merestone.dataset.manifest import sha256
+from merestone.errors import SourceError
 from merestone.line import environment
 from merestone.line.rollback import roll_back
 from merestone.line.writing import write
@@ -39,7 +42,9 @@ def nights(tmp_path_factory):
     folder = tmp_path_factory.mktemp("every")
     fields = [dict(each) for each in FIELDS]
     fields[1]["nullable"] = False
-    made = Estate(folder / "product", fields, geometry_type="point", key=["pid"], store=fresh(page=1000)).agreed().by_place(5)
+    raw = fresh(page=1000)
+    made = Estate(folder / "product", fields, geometry_type="point", key=["pid"], store=raw).agreed().by_place(5)
+    made.raw = raw
     made.settings |= {"rejects": {"max_fraction": 0.5}, "guard": {"max_changed_fraction": 1.0}}
 
     def night(name, given):
@@ -68,13 +73,14 @@ def nights(tmp_path_factory):
                 given = [{("holder" if name == "pid" else name): value for name, value in each.items()} for each in rows(9)]
             assert night(bad, given).status == "refused", rule
         roll_back(made.dataset, to=2, reason="wrong export")
-        made.last = night("3", rows(9, p3={"owner": None})).run_id
+        assert night("3", rows(9, p3={"owner": None})).status == "published"
+        made.last = night("4", rows(9, p2={"pid": None})).run_id
     return made
 
 
 @pytest.fixture(scope="module")
 def store(nights):
-    return nights.dataset.store
+    return nights.raw
 
 
 @pytest.fixture
@@ -183,3 +189,47 @@ def test_nothing_can_be_slipped_in(store, whole):
         store._objects.clear()
         store._objects.update(whole)
     assert not forged
+
+
+# --- what has no witness inside the dataset ------------------------------------------------------------------------------------------------
+
+
+def anchored(nights, head):
+    return {each.path for each in merestone.verify(nights.dataset, head=head).damages}
+
+
+def test_a_head_that_was_kept_finds_a_newest_run_that_has_gone_with_all_its_traces(nights, store, whole, tmp_path):
+    head = tmp_path / "head.json"
+    made = lineage.head(nights.dataset, out=head)
+    assert made.digest == json.loads(head.read_text())["digest"]
+    assert anchored(nights, head) == set()
+    traces = {name for name in whole if nights.last in name}
+    assert len(traces) >= 2
+    for name in traces:
+        store.delete(name)
+    assert verify(store).whole, "nothing inside remembers it"
+    assert {f"_lineage/_runs/{nights.last}-1.json", f"_runs/{nights.last}-1.json"} <= anchored(nights, head)
+
+
+@pytest.mark.usefixtures("whole")
+def test_a_head_that_was_kept_finds_a_dataset_set_back_to_an_older_day(nights, store, tmp_path):
+    head = tmp_path / "head.json"
+    lineage.head(nights.dataset, out=head)
+    newest = nights.manifest()
+    older = manifest_name(newest.parent)
+    store._objects["_current.json"] = _Object(
+        Pointer(older, newest.parent, json.loads(store.get(older))["run_id"], sha256(store.get(older))).to_bytes(), "x"
+    )
+    assert "_current.json" in anchored(nights, head)
+
+
+def test_a_later_run_leaves_a_head_valid_and_an_altered_head_is_refused(tmp_path):
+    made = Estate(tmp_path / "product", FIELDS, geometry_type="point", key=["pid"])
+    made.publish(save(rows(4), tmp_path / "0.gpkg"))
+    head = tmp_path / "head.json"
+    lineage.head(made.dataset, out=head)
+    made.publish(save(rows(4, p1={"owner": "b"}), tmp_path / "1.gpkg"))
+    assert merestone.verify(made.dataset, head=head).whole
+    head.write_text(head.read_text().replace('"version": 1', '"version": 2'))
+    with pytest.raises(SourceError, match="altered"):
+        merestone.verify(made.dataset, head=head)

@@ -28,7 +28,7 @@ FIXED = {
     "log": {"--json"},
     "status": {"--json"},
     "rollback": {"--to", "--reason", "--json"},
-    "verify": {"--json"},
+    "verify": {"--head", "--json"},
     "contract lint": {"--json"},
     "contract schema": {"--json"},
     "contract show": {"--json"},
@@ -50,6 +50,7 @@ FIXED = {
     "lineage retain": {"--json"},
     "lineage openlineage": {"--json"},
     "lineage prov": {"--json"},
+    "lineage head": {"--out", "--json"},
 }
 LATER_NAMES = {
     "reclaim",

@@ -29,6 +29,7 @@ WRITERS = {
     ("lineage iso19115", "--out"): ["lineage", "iso19115", "{file}", "--out"],
     ("lineage openlineage", "--out"): ["lineage", "openlineage", "{file}", "--out"],
     ("lineage prov", "--out"): ["lineage", "prov", "{file}", "--out"],
+    ("lineage head", "--out"): ["lineage", "head", "{file}", "--out"],
     ("lineage prove", "--out"): ["lineage", "prove", "{file}", "p1", "--out"],
     ("lineage evidence", "--out"): ["lineage", "evidence", "{file}", "--out"],
 }

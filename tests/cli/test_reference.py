@@ -99,6 +99,7 @@ def answers(published, tmp_path):
     yield "lineage retain", [file, "--hold", "all", "--reason", "court case"], 0
     yield "lineage openlineage", [file], 0
     yield "lineage prov", [file], 0
+    yield "lineage head", [file], 0
     yield "lineage prove", [file, "p1"], 0
     yield "lineage evidence", [file, "--out", tmp_path / "evidence.zip"], 0
     yield "lineage validate-schema", [tmp_path / "schema.yaml"], 1

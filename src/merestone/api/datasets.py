@@ -12,6 +12,7 @@ from typing import Literal
 
 from merestone.api.answers import Attempt, FilesResult, LogResult, ReadResult, StatusResult, VerifyResult
 from merestone.api.places import AnyDataset, Path, keep_apart, whole
+from merestone.audit.heads import missing, read_head
 from merestone.audit.verify import verify as prove
 from merestone.dataset import log as logs
 from merestone.dataset import views
@@ -203,15 +204,17 @@ def status(dataset: AnyDataset, *, now: datetime | None = None) -> StatusResult:
     )
 
 
-def verify(dataset: AnyDataset, *, progress: Watch = nobody) -> VerifyResult:
+def verify(dataset: AnyDataset, *, head: Path | None = None, progress: Watch = nobody) -> VerifyResult:
     """Prove every object of a dataset against its manifests and its sealed lineage. It reads every object of every version.
 
     Args:
         dataset: a folder, a URL, a publication file, or an opened dataset.
+        head: a head that was kept in another place (`lineage.head`): all that it names has to be there still.
         progress: called after each object, with how far it is.
 
     Raises:
         UsageError: nothing was ever published or sealed there.
+        SourceError: the head cannot be read, or its digest is another.
         StoreError: the store cannot be reached.
 
     Example:
@@ -219,14 +222,16 @@ def verify(dataset: AnyDataset, *, progress: Watch = nobody) -> VerifyResult:
         'whole'
     """
     opened = whole(dataset)
+    kept = read_head(os.fspath(head)) if head is not None else None
     report = prove(opened.store, progress)
+    damages = (*report.damages, *(missing(opened.store, kept) if kept is not None else ()))
     return VerifyResult(
         url=opened.url,
-        status="whole" if report.whole else "damaged",
+        status="damaged" if damages else "whole",
         versions=report.versions,
         objects=report.objects,
         bytes=report.bytes,
         rows=report.rows,
-        damages=report.damages,
+        damages=damages,
         orphans=report.orphans,
     )

@@ -19,6 +19,7 @@ from merestone.api.lineage_answers import (
     CompleteResult,
     EventsResult,
     EvidenceResult,
+    HeadResult,
     HistoryResult,
     HoldResult,
     IngestResult,
@@ -35,7 +36,7 @@ from merestone.api.lineage_answers import (
     WhyResult,
 )
 from merestone.api.places import AnyDataset, Path, keep_apart, text_of, whole
-from merestone.audit import completeness, event_file, evidence_file, facts, foreign, iso, questions
+from merestone.audit import completeness, event_file, evidence_file, facts, foreign, heads, iso, questions
 from merestone.audit import ingest as ingesting
 from merestone.audit import retain as retaining
 from merestone.audit.foreign import ForeignRun
@@ -256,6 +257,41 @@ def runs(dataset: AnyDataset) -> RunsResult:
     """
     opened = whole(dataset)
     return RunsResult(questions.name_of(opened), questions.runs(opened))  # type: ignore[arg-type]  # `questions.runs` gives these names
+
+
+def head(dataset: AnyDataset, *, out: Path | None = None) -> HeadResult:
+    """Give the head of a dataset's record: kept in another place, it answers for every version and run until now.
+
+    Print it, sign it, or store it under an object lock; `merestone.verify` with this file then finds also a newest run that has gone.
+
+    Args:
+        dataset: a folder, a URL, a publication file, or an opened dataset.
+        out: write the head to this file.
+
+    Raises:
+        UsageError: nothing was ever published or sealed there.
+
+    Example:
+        >>> made = lineage.head("parcels.yaml", out="head.json")
+        >>> merestone.verify("parcels.yaml", head="head.json").status
+        'whole'
+    """
+    keep_apart({"out": out}, [dataset])
+    opened = whole(dataset)
+    found = heads.head_of(opened)
+    named = None if out is None else os.fspath(out)
+    result = HeadResult(
+        heads.FORMAT,
+        questions.name_of(opened),
+        found.version,
+        list(found.runs),
+        list(found.objects),  # type: ignore[arg-type]  # `Head.objects` has these names
+        found.digest,
+        named,
+    )
+    if out is not None:
+        _write(out, json.dumps(to_json(result), ensure_ascii=False, indent=1) + "\n")
+    return result
 
 
 # --- gates -----------------------------------------------------------------------------------------------------------------------------

@@ -658,3 +658,33 @@ class EvidenceResult(Shown):
     evidence_sha256: str
     files: int
     out: str
+
+
+class HeadObject(TypedDict):
+    """An object that a head names: its path in the dataset and its checksum."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeadResult(Shown):
+    """What `head` answers: what answers for the whole record of a dataset when it is kept in another place.
+
+    Attributes:
+        format: the version of this form.
+        name: the name of the dataset.
+        version: the current version; null where nothing is published.
+        runs: the run manifests that no other names.
+        objects: path and sha256 of the current manifest, of these runs, and of what no run lists yet.
+        digest: one digest over version and objects.
+        out: the file that was written.
+    """
+
+    format: int
+    name: str
+    version: int | None
+    runs: list[str]
+    objects: list[HeadObject]
+    digest: str
+    out: str | None

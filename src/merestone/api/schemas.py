@@ -46,6 +46,7 @@ CLASSES: Final[Mapping[str, tuple[type, ...]]] = {
     "lineage iso19115": (lineage_answers.Iso19115Result, lineage_answers.ProblemsResult),
     "lineage openlineage": (lineage_answers.OpenLineageResult,),
     "lineage prov": (lineage_answers.ProvResult,),
+    "lineage head": (lineage_answers.HeadResult,),
     "lineage prove": (lineage_answers.ProveResult,),
     "lineage evidence": (lineage_answers.EvidenceResult,),
 }

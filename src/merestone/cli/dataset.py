@@ -150,13 +150,16 @@ def rollback(dataset: str, to: int, reason: str, wrong: tuple[str, ...], as_json
 
 @click.command()
 @options.whole_dataset
+@click.option(
+    "--head", metavar="FILE", help="A head that was kept in another place (`merestone lineage head`): all that it names has to be there."
+)
 @options.as_json
-def verify(dataset: str, as_json: bool) -> int:
+def verify(dataset: str, head: str | None, as_json: bool) -> int:
     """Prove every file of a dataset against its manifests.
 
     Reads every object of every version. Exit 6 where something is damaged; all damages are named.
     """
     with progress.shown() as watch:
-        result = datasets.verify(dataset, progress=watch)
+        result = datasets.verify(dataset, head=head, progress=watch)
     edge.answer(result, words.verified(result, dataset), as_json=as_json, report=result.whole)
     return EXIT_DONE if result.whole else CorruptError.exit_code

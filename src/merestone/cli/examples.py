@@ -35,6 +35,7 @@ EXAMPLES: Final = {
     "lineage retain": 'merestone lineage retain parcels.yaml --window P6Y --basis "Archives Act, section 4"',
     "lineage iso19115": "merestone lineage iso19115 parcels.yaml@3 --encoding mdb --out lineage.xml",
     "lineage openlineage": "merestone lineage openlineage parcels.yaml --out events.ndjson",
+    "lineage head": "merestone lineage head parcels.yaml --out head.json",
     "lineage prov": "merestone lineage prov parcels.yaml --out prov.json",
     "lineage prove": "merestone lineage prove parcels.yaml 0301-17/4 --out proof.json",
     "lineage evidence": "merestone lineage evidence parcels.yaml@3 --out evidence.zip",

@@ -158,6 +158,20 @@ def query(
     return EXIT_DONE
 
 
+@lineage.command()
+@options.whole_dataset
+@click.option("--out", metavar="FILE", help="Write the head to this file, for `merestone verify --head FILE`.")
+@options.as_json
+def head(dataset: str, out: str | None, as_json: bool) -> int:
+    """Give the head of a dataset's record: kept in another place, it answers for every version and run until now.
+
+    Print it, sign it, or store it under an object lock: somebody who may write to the store can take the newest run away with all its traces.
+    """
+    result = api.head(dataset, out=out)
+    edge.answer(result, lineage_words.head(result, dataset), as_json=as_json)
+    return EXIT_DONE
+
+
 # --- gates -----------------------------------------------------------------------------------------------------------------------------
 
 

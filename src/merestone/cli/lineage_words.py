@@ -13,6 +13,7 @@ from merestone.api.lineage_answers import (
     CompleteResult,
     EventsResult,
     EvidenceResult,
+    HeadResult,
     HistoryResult,
     HoldResult,
     IngestResult,
@@ -23,6 +24,20 @@ from merestone.api.lineage_answers import (
 )
 from merestone.results.form import to_json
 from merestone.words import count, plural, size, visible
+
+
+def head(result: HeadResult, typed: str) -> str:
+    """The head of a dataset's record."""
+    version = f"v{result.version}, " if result.version is not None else ""
+    lines = [
+        f"{result.name}: {version}{plural(len(result.runs), 'head')} of the runs, {plural(len(result.objects), 'object')} named",
+        f"  digest     {result.digest}",
+    ]
+    if result.out is not None:
+        lines.append(
+            f"  next       keep {result.out} in another place; later: {shlex.join(['merestone', 'verify', typed, '--head', result.out])}"
+        )
+    return "\n".join(lines)
 
 
 def iso_written(result: Iso19115Result) -> str:
