@@ -178,7 +178,7 @@ def watched(monkeypatch, one_process):
         workers = 1
 
         def run_units(self, task, units):
-            tasks[stages[-1]].add(task.__name__)
+            tasks[stages[-1] if stages else None].add(task.__name__)
             return one_process.run_units(task, units)
 
         def share(self, _workers):
@@ -218,6 +218,18 @@ def test_every_stage_that_meets_rows_works_in_units(estate, tmp_path, watched):
     assert kernel_calls == {}
     [*_, record] = product.records()
     assert record["stages"].keys() == TASKS.keys() | ROWLESS
+
+
+def test_a_check_works_in_units_too(estate, tmp_path, watched):
+    engine, tasks, kernel_calls = watched
+    product = estate(FIELDS, geometry_type="polygon", precision=3, epsg=25832, topology_rule_set="planar")
+    product.settings["crs"] = {"accept": ["EPSG:4326"]}
+    path = deliver(tmp_path / "1.parquet", bad=[7, 9], edit=[4])
+    product.write(path)
+    result, _ = check(read_publication(str(product.folder / "product.yaml")), CheckSettings(str(path), "contract"), engine=engine)
+    assert result.rows == 40
+    assert tasks == {None: {"receive_batch", "process_batch", "judge_topology"}}
+    assert kernel_calls == {}
 
 
 def _twice(number):
