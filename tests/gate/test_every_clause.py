@@ -222,6 +222,7 @@ DOCUMENT = {
     ("schema_fields", "noise"): "some",
     ("geometry", "noise"): 2,
     ("semantics", "meaning"): 5,
+    ("semantics", "open"): "sometimes",
     ("geometry", "z_precision"): 99,
     ("geometry", "m_precision"): -1,
     ("geometry", "direction"): "left",

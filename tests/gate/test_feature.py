@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -10,6 +11,7 @@ import shapely
 
 from contracts import contract
 from merestone.contract.contract import Derived, Field, FieldType, GeometryClause, Semantics
+from merestone.contract.rules import rules_hash
 from merestone.errors import UsageError
 from merestone.gate.feature import DEGREES, check_rows, code_lists, nulls, patterns, ranges, sizes, steps
 from merestone.gate.findings import FindingTally
@@ -272,3 +274,14 @@ def test_limits_may_be_reached_and_not_passed(name):
     assert [(each.field, each.rows.tolist()) for each in faults] == [("v", [3, 4])]
     assert expected in faults[0].expected
     assert not [*ranges(batch.slice(0, 3), promise), *sizes(batch.slice(0, 3), promise)]
+
+
+def test_values_beyond_an_open_list_are_announced_and_allowed():
+    closed = contract(schema_fields=(Field("v", TEXT),), semantics=(("v", Semantics(enum=("a", "b"))),))
+    opened = replace(closed, semantics=(("v", Semantics(enum=("a", "b"), open=True)),))
+    batch = pa.record_batch({"v": pa.array(["a", "x", None])})
+    for promise, severity in ((closed, "error"), (opened, "warning")):
+        [fault] = code_lists(batch, promise)
+        assert (fault.severity, fault.rows.tolist(), fault.observed.to_pylist()) == (severity, [1], ["x"])
+    assert "open" in fault.expected
+    assert rules_hash(closed) != rules_hash(opened)

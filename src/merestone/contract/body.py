@@ -39,7 +39,12 @@ def body(contract: Contract) -> dict[str, Any]:
         "name": clause.name,
     }
     meanings = {
-        name: {"enum": list(each.enum) if each.enum is not None else None, "null_means": each.null_means, "meaning": each.meaning}
+        name: {
+            "enum": list(each.enum) if each.enum is not None else None,
+            "open": each.open or None,
+            "null_means": each.null_means,
+            "meaning": each.meaning,
+        }
         for name, each in contract.semantics
     }
     values = {

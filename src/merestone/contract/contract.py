@@ -111,9 +111,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """What the values of one field mean."""
+    """What the values of one field mean. `open`: values beyond `enum` are announced and allowed."""
 
     enum: tuple[Any, ...] | None = None
+    open: bool = False
     null_means: str | None = None
     meaning: str | None = None
 

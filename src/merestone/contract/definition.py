@@ -199,6 +199,7 @@ SEMANTICS = Group(
     "the semantics of a field",
     (
         Clause("enum", Listed(Scalar(), ordered=False), "every value that the field may have, of the field's type"),
+        Clause("open", Truth(), "whether values beyond `enum` may come: they are announced and allowed", default="false", enforcer="form"),
         Clause(
             "null_means", _PROSE, "what a missing value means; null is then the only way to say it: no blank, N/A or -9999 in its place"
         ),

@@ -168,6 +168,10 @@ def _semantics_name_fields(values: dict[str, Any], report: Report) -> None:
                 "is not a field of schema_fields",
                 f"did you mean {close}?" if close else "add the field, or remove this",
             )
+        elif meaning.get("open") and "enum" not in meaning:
+            report.add(
+                ("semantics", name, "open"), "stands without an enum, so every value is allowed already", "add the `enum`, or remove this"
+            )
         elif "enum" in meaning and "type" in fields[name]:
             _members_fit(fields[name]["type"], meaning["enum"], ("semantics", name, "enum"), report)
 

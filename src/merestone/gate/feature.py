@@ -182,7 +182,11 @@ def code_lists(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
             rows, first = np.unique(pc.list_parent_indices(column).to_numpy(zero_copy_only=False)[rows], return_index=True)
             observed = observed.take(pa.array(first, pa.int64()))
         if len(rows):
-            found.append(catalogue.ENUM.faults(field.name, rows, observed, name=field.name, allowed=_one_of(meaning.enum)))
+            case, severity = ("open", "warning") if meaning.open else ("", "error")
+            allowed_words = _one_of(meaning.enum)
+            found.append(
+                catalogue.ENUM.faults(field.name, rows, observed, case=case, severity=severity, name=field.name, allowed=allowed_words)  # type: ignore[arg-type]  # one of two
+            )
     return found
 
 

@@ -1234,6 +1234,7 @@ ENUM = Rule(
     scope="row",
     refuses="rows",
     clauses=("semantics.enum",),
+    reads=("semantics.open",),
     columns=("field",),
     words=Words(
         "{allowed}",
@@ -1241,6 +1242,13 @@ ENUM = Rule(
         "Deliver one of the agreed values, or add the value to semantics.{name}.enum (a MAJOR version: consumers then meet values "
         "that they do not know).",
     ),
+    cases={
+        "open": Words(
+            "{allowed}; the list is open",
+            "",
+            "Nothing, if the value is meant: the list is open, and readers reckon with new values. Add it to semantics.{name}.enum (a MINOR version).",
+        )
+    },
 )
 NULL_CONVENTION = Rule(
     surface="semantics",
