@@ -34,7 +34,12 @@ def test_a_whole_dataset_has_no_damage(mini):
     assert report.damages == ()
     assert report.whole
     assert report.versions == (1, 2)
-    assert report.objects == len(seen) == len(set(seen)) == 8, "four data files, two change logs and two pages"
+    assert report.objects == 8, "four data files, two change logs and two pages"
+    steps = [each.rows for each in seen]
+    assert len(steps) == 10, "the begin, each object, and the end"
+    assert (steps[0], steps[-1], seen[-1].total) == (0, report.rows, report.rows)
+    assert steps == sorted(steps)
+    assert [each.ended for each in seen] == [False] * 9 + [True]
     assert report.to_json()["status"] == "whole"
     json.dumps(report.to_json())
 

@@ -96,7 +96,7 @@
     if (trace(shape)) { pen.globalAlpha = old ? 0.06 : 0.16; pen.fill("evenodd"); pen.globalAlpha = 1; }
     pen.stroke();
     pen.setLineDash([]);
-    dots(shape, strong ? 6 : 4, !old);
+    dots(shape, strong ? 6 : features.length > 500 ? 2.5 : 4, !old);
   }
   function arrow(shape) { // which way a line runs, in the middle of its longest step
     for (const { kind, at } of shape.parts) if (kind === 1) {
