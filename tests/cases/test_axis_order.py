@@ -82,6 +82,27 @@ def test_n08_init_drafts_no_extent_where_the_order_cannot_be_seen(tmp_path):
     assert result.refused_by == "contract", "the box of the exchanged order shows the swap"
 
 
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_the_boxes_of_a_draft_of_two_exports_hold_no_exchanged_one(tmp_path, exchanged):
+    """One box for both orders would let either pass for good."""
+
+    def boxes(**options):
+        made = init(
+            str(save([{"pid": str(n), "geometry": Point(9 + n / 100, 50 + n / 100)} for n in range(60)], tmp_path / "b.gpkg")), **options
+        )
+        return [each.split("]")[0] for each in made.contract.read_text().splitlines() if each.startswith("# extent:")], made.notes
+
+    points = [Point(9 + n / 50, 50 + n / 50) for n in range(60)]
+    older = save(
+        [{"pid": str(n), "geometry": Point(each.y, each.x) if exchanged else each} for n, each in enumerate(points)], tmp_path / "a.gpkg"
+    )
+    alone, _ = boxes(out=str(tmp_path / "alone"))
+    both, notes = boxes(previous=str(older), out=str(tmp_path / "both"))
+    assert len(both) == 2
+    assert (both == alone) == exchanged
+    assert any("with another order of axes" in each for each in notes) == exchanged
+
+
 def test_init_drafts_a_grown_extent_where_the_order_is_measured(tmp_path):
     rows = [{"pid": str(n), "geometry": Point(500_000 + 10 * n, 5_600_000 + n)} for n in range(50)]
     made = init(str(save(rows, tmp_path / "utm.gpkg", epsg=25832)), out=str(tmp_path / "out"))

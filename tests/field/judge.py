@@ -181,11 +181,15 @@ def differs(one, other):
 
 
 def on_grid(shapes, precision):
-    """Shapes with every ordinate on the grid."""
+    """Shapes with every ordinate on the grid: the decimal number nearest to the ordinate's exact value, as Python writes it."""
     inv = 10.0**precision
 
     def snapped(xy):
-        return np.floor_divide(np.rint(xy * inv * 1000).astype(np.int64) + 500, 1000) / inv
+        steps = xy * inv
+        nearest = np.rint(steps)
+        doubtful = np.abs(np.abs(steps - nearest) - 0.5) < 1e-5
+        nearest[doubtful] = [np.rint(round(each, precision) * inv) for each in xy[doubtful].tolist()]
+        return nearest / inv
 
     return shapely.transform(shapely.force_2d(shapes), snapped)
 

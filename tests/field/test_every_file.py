@@ -46,20 +46,22 @@ ODD = (
         "GlobalID is regenerated in every export",
         LINES.format("2026-08-17"),
         previous=LINES.format("2026-07-07"),
-        drafted=("name: GlobalID, type: string, nullable: true, volatile: true}  # confirm: differs for 2,643 of 2,643 features",),
+        drafted=(
+            "name: GlobalID, type: string, nullable: true, volatile: true}  # confirm: made anew in each export: differs for 2,643 of 2,643 features",
+        ),
     ),
     Odd("null and duplicate keys", HYDRANTS.format("2026-04-07"), drafted=("HYDRANT_ID, null in 27 of 1,953 rows and 14 rows share",)),
     Odd(
         "types flip: text to milliseconds",
         HYDRANTS.format("2026-07-07"),
         against=HYDRANTS.format("2026-04-07"),
-        found=(("type", "INSTALLDATE"), ("type", "LAST_DATE_TESTED"), ("extra", "SWEEPER_HYDRANT")),
+        found=(("column_type", "INSTALLDATE"), ("column_type", "LAST_DATE_TESTED"), ("extra", "SWEEPER_HYDRANT")),
     ),
     Odd(
         "the twin turns text into times",
         HYDRANTS.format("2026-04-07").replace("geojson", "gdb"),
         against=HYDRANTS.format("2026-04-07"),
-        found=(("type", "INSTALLDATE"), ("type", "created_date")),
+        found=(("column_type", "INSTALLDATE"), ("column_type", "created_date")),
     ),
     Odd("duplicate keys", LIGHTS.format("2015-04-13"), drafted=("PoleID (169 rows share",)),
     Odd("duplicate keys, later repaired", LIGHTS.format("2023-03-15"), drafted=("key: PoleID, unique and never null",)),
@@ -100,7 +102,7 @@ ODD = (
         "the key changes its type, columns their names",
         "no_kommuner/2024/Kommuner-M.gpkg",
         against="no_kommuner/2020/Kommuner-medium.gpkg",
-        found=(("type", "kommunenummer"), ("missing", "navn"), ("extra", "kommunenavn")),
+        found=(("column_type", "kommunenummer"), ("missing", "navn"), ("extra", "kommunenavn")),
     ),
     Odd("2 invalid", "at_gemeinden/2017/gemeinden_999_geo.geojson", found=(("validity", "geometry", "2"),)),
     Odd(
@@ -117,12 +119,12 @@ ODD = (
     ),
     Odd("a second pair of coordinates, nulls, a pole", "ourairports_navaids/2026-07-30/navaids.csv.gz", drafted=CSV),
     Odd("a list column", "geonames_cities5000/v1.6.0/cities5000.parquet", drafted=('name: alternatenames, type: "list<string>"',)),
-    Odd("nested objects", "db_stations/v3.0.0/data.ndjson.gz", drafted=("not GeoJSON",)),
+    Odd("nested objects", "db_stations/v3.0.0/data.ndjson.gz", drafted=("it is not a Feature",)),
     Odd(
-        "weight changes on 5,370 rows",
+        "weight changes on 5,370 rows, and is content: half of the values are there twice, and many were there before",
         "db_stations/v5.0.2/stations.fgb",
         previous="db_stations/v4.2.1/stations.fgb",
-        drafted=("volatile: weight differs for 5,370 of 5,387 features",),
+        drafted=("name: weight, type: number, nullable: true}\n",),
     ),
     Odd(
         "iso_a3 is -99 several times",
@@ -209,7 +211,11 @@ ODD = (
         for each in ("0.1.0", "0.4.0", "1.0.0-beta.1", "1.0.0")
     ),
     Odd("metres that are called degrees", FIXTURES + "flatgeobuf/poly00.fgb", found=(("crs_position", "geometry", "10"),)),
-    Odd("bytes that are no geometry", FIXTURES + "flatgeobuf/binary_wkb.fgb", drafted=("not readable as WKB",)),
+    Odd(
+        "a column of bytes beside no geometry",
+        FIXTURES + "flatgeobuf/binary_wkb.fgb",
+        drafted=("name: wkb, type: binary", "1 rows without"),
+    ),
     Odd("nulls", FIXTURES + "geoparquet-spec/data-point-encoding_wkb.parquet", drafted=("geometry: 1 rows without, 1 with an empty one",)),
 )
 

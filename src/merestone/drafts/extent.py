@@ -31,6 +31,24 @@ def positions(source: Source, contract: Contract) -> tuple[Verdict, Census]:
     return decide(ground, counts), counts
 
 
+def box_of_both(newer: Box, older: Box, verdicts: tuple[Verdict, Verdict], notes: list[str]) -> Box:
+    """The box of two exports in one CRS, that of the newer one where the other may be exchanged: a box of both would then let both pass."""
+    if any(math.isnan(each) for each in older):
+        return newer
+    apart = _apart(newer, older), _apart(newer, (older[1], older[0], older[3], older[2]))
+    if verdicts[0].decision != verdicts[1].decision or apart[1] < apart[0]:
+        notes.append(
+            f"the older export lies at {', '.join(f'{each:.7g}' for each in older)}, with another order of axes, or far from the newer one: "
+            "the extent is that of the newer one"
+        )
+        return newer
+    return min(newer[0], older[0]), min(newer[1], older[1]), max(newer[2], older[2]), max(newer[3], older[3])
+
+
+def _apart(one: Box, other: Box) -> float:
+    return max(abs(mine - its) for mine, its in zip(one, other, strict=True))
+
+
 def with_extent(facts: ContractFacts, found: tuple[Verdict, Census], bounds: Box, notes: list[str]) -> ContractFacts:
     """The facts with an `extent` where the order of axes is measured; with both boxes to choose from where it is not."""
     verdict, counts = found

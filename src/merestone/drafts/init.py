@@ -16,7 +16,7 @@ import numpy as np
 from merestone.contract.contract import Contract, FieldType
 from merestone.contract.parse import parse
 from merestone.document.yaml_reader import read_yaml
-from merestone.drafts.extent import positions, with_extent
+from merestone.drafts.extent import box_of_both, positions, with_extent
 from merestone.drafts.infer import ColumnFacts, GeometryFacts, Inference, Inferred, code_lists
 from merestone.drafts.keys import Chosen, asked_key, first_key, in_words, joining_key
 from merestone.drafts.named import dataset_name
@@ -39,6 +39,7 @@ from merestone.inspect.output import check_outputs
 from merestone.line import environment
 from merestone.normalise.cast import cast_batch, misfit_faults, plan_cast
 from merestone.normalise.snap import snap
+from merestone.reference.area import Box
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.identity import identify
 from merestone.reference.systems import horizontal, of_code
@@ -203,7 +204,10 @@ def _draft(
                 + "; ".join(f"{one.rule}: {one.observed}" for one in findings if one.severity == "error")
             )
     if found.inferred.geometry is not None:
-        facts = with_extent(facts, positions(source, contract), found.inferred.geometry.bounds, notes)
+        decided, box = positions(source, contract), found.inferred.geometry.bounds
+        if older is not None and found.before is not None:
+            box = box_of_both(box, found.before, (decided[0], positions(older, contract)[0]), notes)
+        facts = with_extent(facts, decided, box, notes)
         contract_text = draft_contract(facts)
     if older is None:
         notes.append(
@@ -218,12 +222,16 @@ def _draft(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the rows say: facts, the key, columns that are not compared, and what two exports have in common."""
+    """What the rows say: facts, the key, columns that are not compared, and what two exports have in common.
+
+    before: the box of the older export, where it is in the same CRS.
+    """
 
     inferred: Inferred
     chosen: Chosen
     loose: Loose
     both: Both | None = None
+    before: Box | None = None
 
     @property
     def apart(self) -> bool:
@@ -272,7 +280,8 @@ def _look(source: Source, older: Source | None, inferred: Inferred, key: Sequenc
         if chosen.joined is None
         else measured(shared.inferred, chosen.columns, exports, chosen.dealt_out, delivery.fid_column)
     )
-    return _Found(shared.inferred, replace(chosen, said=(*chosen.said, *said)), loose, shared)
+    box = before.geometry.bounds if before.geometry is not None and crs[0] == crs[1] else None
+    return _Found(shared.inferred, replace(chosen, said=(*chosen.said, *said)), loose, shared, box)
 
 
 # --- the delivery ----------------------------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def compared_as(newer: Inferred, older: Inferred) -> dict[str, str]:
         kinds = {each.kind.kind, then.kind.kind} if then is not None else set()
         if "string" in kinds and kinds & {"integer", "number"}:
             how[each.name] = "padded"
-        elif kinds & {"number", "decimal"}:
+        elif kinds & {"number", "decimal"} and kinds <= {"integer", "number", "decimal"}:
             how[each.name] = "number"
     return how
 
@@ -138,10 +138,10 @@ def _integral(each: ColumnFacts) -> bool:
 def _candidate(each: KeyCandidate, newer: Inferred, older: Inferred) -> KeyCandidate:
     """The candidate in the light of both exports; whether its values come back is for `join` to say."""
     now, then = newer.column(each.name), older.column(each.name)
+    if then is None:
+        return replace(each, near=False, why_not=each.why_not or "the previous delivery has no such column")
     if each.why_not or now is None:
         return each
-    if then is None:
-        return replace(each, why_not="the previous delivery has no such column")
     if then.counter:
         each = replace(each, rank=max(each.rank, COUNTS))
     faults = why_not(then, FieldType("integer") if _integral(then) else then.kind, older.rows)
@@ -189,7 +189,7 @@ def _given(delivery: Delivery, name: str) -> tuple[pa.DataType, bool, bool]:
 
 
 def _geometry(now: GeometryFacts | None, then: GeometryFacts | None) -> tuple[GeometryFacts | None, list[str]]:
-    """What holds of the geometries of both exports."""
+    """What holds of the geometries of both exports; the box stays that of the newer one, see `extent`."""
     if now is None or then is None:
         return now, []
     said = []
@@ -213,14 +213,7 @@ def _geometry(now: GeometryFacts | None, then: GeometryFacts | None) -> tuple[Ge
         single=coarser.single,
         coarse=coarser.coarse,
         dimensions=dimensions,
-        bounds=_together(now.bounds, then.bounds),
     ), said
-
-
-def _together(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, float, float, float]:
-    west, south = (float(np.fmin(one[at], other[at])) for at in (0, 1))
-    east, north = (float(np.fmax(one[at], other[at])) for at in (2, 3))
-    return west, south, east, north
 
 
 # --- columns under the key -----------------------------------------------------------------------------------------------------------------
@@ -270,11 +263,9 @@ def measured(inferred: Inferred, key: tuple[str, ...], exports: Exports, dealt_o
                 volatile[each.name] = f"made anew in each export: {few}, and no value was there before"
         if each.name in volatile:
             said.append(f"volatile: {each.name}, {volatile[each.name]}")
-        elif count and each.kind.kind == "number":
-            found = _last_digits(new, old)
-            if found is not None:
-                rounded[each.name] = found
-                said.append(f"{each.name} differs in its last digits: drafted with {found[0]}: {found[1]}")
+        elif count and each.kind.kind == "number" and (found := _last_digits(new, old)) is not None:
+            rounded[each.name] = found
+            said.append(f"{each.name} differs in its last digits: drafted with {found[0]}: {found[1]}")
         elif compared >= _FEW and count > _NEARLY_ALL * compared and pc.count_distinct(new).as_py() == 1:
             said.append(f"{each.name} has one value in all rows, and another one than before: is it the time or the number of the export?")
     return Loose(volatile, rounded, tuple(said))
@@ -294,6 +285,8 @@ def _differs(now: Any, then: Any) -> Any:
 
 def _last_digits(now: Any, then: Any) -> tuple[str, int] | None:
     """`decimals` or `digits` that leave out what differs, where nearly all that differs is in the last digits; None where it is more."""
+    if not all(pa.types.is_integer(each.type) or pa.types.is_floating(each.type) for each in (now, then)):
+        return None
     one, other = (np.asarray(side.cast(pa.float64()).fill_null(np.nan), dtype=np.float64) for side in (now, then))
     good = np.isfinite(one) & np.isfinite(other)
     one, other = one[good], other[good]
