@@ -57,6 +57,16 @@ def test_the_code_that_joins_the_same_things_is_the_key(what, order):
     assert "not the key: id, " in said
 
 
+def test_numbers_that_count_rows_are_no_evidence_for_each_other():
+    """Every place was surveyed anew and nothing else is known: two sequences agree with each other, and with nothing."""
+
+    def known(rows):
+        return {"code": [CODES[at] for at in rows], "seq": list(range(5_000, 5_000 + len(rows))), "id": [str(n) for n in range(len(rows))],
+                "kind": [f"K{at % 9}" for at in rows]}  # fmt: skip
+
+    assert key_of(Export(known(NEW), [at + 1_000 for at in NEW]), Export(known(OLD), OLD)).columns == ("code",)
+
+
 def test_an_id_made_of_the_content_joins_what_did_not_change_and_no_more():
     now, then = areas(NEW, edited=30), areas(NEW)
     for columns in (now, then):
@@ -73,14 +83,19 @@ def test_where_nothing_differs_the_draft_names_every_key_that_would_do():
     assert "name joins the two exports just as well: look which of them is the key" in chosen.said
 
 
-def test_a_renamed_thing_keeps_its_code_and_a_code_that_half_is_new_still_joins():
-    """A reform: a third of the codes stay, and a name that a new code carries is another area."""
-    kept, merged = OLD[:130], OLD[130:220]
-    now = areas(kept + merged)
-    now["code"] = CODES[:130] + [f"N{at:05d}" for at in merged]
-    chosen = key_of(Export(now, kept + [at + 1_000 for at in merged]), Export(areas(OLD), OLD))
+def test_a_name_that_a_reform_gave_to_another_area_is_not_the_key():
+    """Two areas in five keep their code; the others are merged, and a new code carries an old name: more rows are joined, and wrongly."""
+    kept, merged = OLD[:88], OLD[88:220]
+
+    def county(rows):
+        return [f"C{at // 27}" for at in rows]
+
+    now = areas(kept + merged, county=county)
+    now["code"] = CODES[:88] + [f"N{at:05d}" for at in merged]
+    chosen = key_of(Export(now, kept + [at + 1_000 for at in merged]), Export(areas(OLD, county=county), OLD))
     assert chosen.columns == ("code",)
-    assert "it joins 130 of the 220 rows of the smaller export" in "\n".join(chosen.said)
+    assert "it joins 88 of the 220 rows of the smaller export" in "\n".join(chosen.said)
+    assert "not the key: name, it joins 220 rows" in "\n".join(chosen.said)
 
 
 @pytest.mark.parametrize("fault", [None, "E01000"], ids=["null", "twice"])

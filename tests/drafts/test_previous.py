@@ -114,8 +114,10 @@ def test_floats_of_32_bits_have_the_decimals_that_they_hold(spots, epsg, decimal
 
 CONTENT = {
     "prices that were edited": (np.round(TARIFFS * 1.07, 2), TARIFFS),
+    "prices that were drawn anew for most": (np.r_[DRAW.uniform(5, 90, N - 14), TARIFFS[-14:]], TARIFFS),
     "a code of another list, all moved on": ([f"Z{at % 90:03d}" for at in range(N)], [f"Z{(at + 1) % 90:03d}" for at in range(N)]),
     "a unique code that was dealt out once": (CODES[::-1], [f"X{at:05d}" for at in range(N)]),
+    "the neighbour of each": ([f"X{max(at, 5):05d}" for at in range(N)][::-1], [f"X{max(at, 5):05d}" for at in range(N)]),
     "a year": (["2026"] * N, ["2025"] * N),
     "names in capitals": ([f"ELM ROAD {at} NORTH" for at in range(N)], [f"Elm Road {at} North" for at in range(N)]),
     "a guid that stays": ([f"{at * 7919:032x}" for at in range(N)],) * 2,

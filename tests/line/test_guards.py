@@ -185,6 +185,9 @@ def test_only_what_an_export_makes_anew_is_called_volatile(product, tmp_path):
     edits = {
         "guid": lambda night: setattr(night, "name", [f"{each:032x}" for each in range(7**30, 7**30 + 100 * 3**60, 3**60)]),
         "codes of other rows": lambda night: setattr(night, "name", [*night.name[1:], night.name[0]]),
+        "prices that were drawn anew for most": lambda night: setattr(
+            night, "area", np.where(night.pid > 7, np.random.default_rng(5).uniform(100, 900, len(night.pid)), night.area)
+        ),
         "prices": lambda night: setattr(night, "area", night.area * 1.07),
         "code list": lambda night: setattr(night, "district", np.roll(night.district, 1)),
     }
@@ -389,7 +392,7 @@ def test_the_extent_is_compared_in_the_delivered_crs(product, tmp_path):
 def test_text_that_was_decoded_wrongly_is_told_with_an_example(now, told):
     then = ["Fl\u00e9chin", "B\u00e9thune"]
     sides = [pa.table({"name": pa.array(each, pa.string())}) for each in (now, then)]
-    said = column_cause(SimpleNamespace(sample=[tuple(sides)]), "name", lambda *_: 0.0)
+    said = column_cause(SimpleNamespace(sample=[tuple(sides)], column_changes={"name": 2}), "name", lambda *_: 0.0, 2)
     assert told in said
     assert bool(said) == bool(told)
 

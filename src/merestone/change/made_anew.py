@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+ALL = 0.99
+"""The share of the features that have another value, from which on an export may have made all values anew; edits leave some as they were."""
 NEAR_UNIQUE = 0.9
 """The share of the values that are different from each other, from which on a column is near unique."""
 _MET = 0.05

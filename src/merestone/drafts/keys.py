@@ -110,8 +110,9 @@ def joining_key(inferred: Inferred, exports: Exports, sources: tuple[Source, Sou
     # The order of rows is not a key, though it may join well for as long as rows are only added at the end.
     last = {each.key: agreed > 0 and agreed >= _MEANING * best and rank.get(each.key, 0) >= COUNTS for each in found}
     # Those that do well are judged again, by what is no part of any of them: a column is not evidence for all but itself.
-    best = max((each.score for each in found if not last[each.key]), default=0.0)
-    rivals = {each.key: each for each in exports.among([each for each in found if not last[each.key] and each.score >= _WELL * best > 0])}
+    leading = max((each for each in found if not last[each.key]), key=lambda each: each.score, default=None)
+    well = [] if leading is None or leading.score <= 0 else [each for each in found if not last[each.key] and _near(each, leading)]
+    rivals = {each.key: each for each in exports.among(well)}
 
     def order(each: Joined) -> tuple[Any, ...]:
         held = rivals.get(each.key, each)
@@ -138,6 +139,11 @@ def joining_key(inferred: Inferred, exports: Exports, sources: tuple[Source, Sou
         said.append(f"{names} {'joins' if len(equal) == 1 else 'join'} the two exports just as well: look which of them is the key")
     joined = {each.key: each for each in found if each not in equal}
     return Chosen(chosen.key, chosen, (*said, *_others(inferred, chosen.key, joined)), _dealt_out(chosen, found))
+
+
+def _near(each: Joined, leading: Joined) -> bool:
+    """Whether a key does nearly as well as the leading one, in rows and in what agrees."""
+    return each.score >= _WELL * leading.score and each.alike >= _WELL * leading.alike
 
 
 def _candidates(inferred: Inferred) -> list[tuple[str, ...]]:

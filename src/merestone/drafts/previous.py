@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.change.made_anew import made_anew
+from merestone.change.made_anew import ALL, made_anew
 from merestone.contract.contract import Dimensions, FieldType, GeometryType
 from merestone.drafts.infer import COUNTS, ColumnFacts, GeometryFacts, Inferred, KeyCandidate, minted, why_not
 from merestone.drafts.join import Exports
@@ -257,7 +257,7 @@ def measured(inferred: Inferred, key: tuple[str, ...], exports: Exports, dealt_o
             volatile[each.name] = f"counts the rows of the file, and {few}" if count else "counts the rows of the file"
         elif compared >= _FEW and each.name in dealt_out and count > compared / 2:
             volatile[each.name] = f"dealt out anew in each export: {few}"
-        elif compared >= _FEW and count > _NEARLY_ALL * compared and new.type == old.type:
+        elif compared >= _FEW and new.type == old.type and count >= ALL * _held(new, old) > 0:
             some = pa.array(differs)
             if made_anew(new.filter(some), old.filter(some), lambda values, name=each.name: exports.met(name, values)):  # type: ignore[misc]
                 volatile[each.name] = f"made anew in each export: {few}, and no value was there before"
@@ -269,6 +269,11 @@ def measured(inferred: Inferred, key: tuple[str, ...], exports: Exports, dealt_o
         elif compared >= _FEW and count > _NEARLY_ALL * compared and pc.count_distinct(new).as_py() == 1:
             said.append(f"{each.name} has one value in all rows, and another one than before: is it the time or the number of the export?")
     return Loose(volatile, rounded, tuple(said))
+
+
+def _held(now: Any, then: Any) -> int:
+    """How many rows have a value in both exports."""
+    return int(pc.sum(pc.and_(now.is_valid(), then.is_valid())).as_py() or 0)
 
 
 def _differs(now: Any, then: Any) -> Any:

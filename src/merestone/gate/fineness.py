@@ -157,7 +157,9 @@ def fineness(wkb: Any, scan: Scan, promised: int | None) -> Fineness:
 
 
 def coarse_features(xy: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64], decimals: int) -> npt.NDArray[np.bool_]:
-    """Which features lie on the grid of 10^-decimals with all of their ordinates.
+    """Which features lie on the grid of 10^-decimals with all of their ordinates, as they are stored on the next finer one.
+
+    A copy without the last digits of a computation is then as fine as what it is a copy of.
 
     Args:
         xy: (m, 2) the vertices of all features, one after the other.
@@ -174,10 +176,10 @@ def coarse_features(xy: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64], d
 
 
 def _on_grid(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.bool_]:
-    """Which ordinates lie on the grid of 10^-decimals."""
-    scale = 10.0**decimals
+    """Which ordinates lie on the grid of 10^-decimals, once they are rounded to the next finer one, as they are stored."""
+    scale = 10.0 ** (decimals + 1)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.rint(values * scale) / scale == values)
+        return np.asarray(np.fmod(np.rint(values * scale), 10) == 0)
 
 
 def measured_precision(histogram: Counts) -> int:

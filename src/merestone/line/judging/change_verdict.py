@@ -264,7 +264,7 @@ def _guards(  # noqa: PLR0913, PLR0917 - each is the value of another step of th
         changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
         gone = np.concatenate([before.digest[changed], halves(removed.column("digest"))])
         elsewhere = classes.found_elsewhere(processed.deciding[fresh], gone, before.digest[fresh])
-        facts = evidence_of(run.terms, settled, counts, elsewhere, features, keyed, met_in(run))
+        facts = evidence_of(run.terms, settled, counts, elsewhere, features, keyed, met_in(run), features - counts.removed)
         found.append(guards.changed_fraction(facts, share=share, limit=limit))
     moved = settled.codes == classes.MOVED
     found.append(
@@ -280,7 +280,7 @@ def _guards(  # noqa: PLR0913, PLR0917 - each is the value of another step of th
         limit, kept = guards.allowed(rule.max_column_changed_fraction, changes, rule.min_touched), features - counts.removed
         # What the contract newly asks for is not held against the delivery.
         if column not in filled and guards.column_changed(column, changes, kept, limit) is not None:
-            found.append(guards.column_changed(column, changes, kept, limit, column_cause(settled, column, met_in(run))))
+            found.append(guards.column_changed(column, changes, kept, limit, column_cause(settled, column, met_in(run), kept)))
     found.append(_withdrawn(run, brought))
     return [each for each in found if each is not None]
 

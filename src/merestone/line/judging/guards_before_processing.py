@@ -89,7 +89,9 @@ def _classed(run: Run, known: Known, rows: npt.NDArray[np.int64]) -> tuple[float
     touched = np.isin(settled.codes, (classes.ADDED, classes.CHANGED))
     changed -= int(backfilled(settled, filled_fields(run, settled, len(rows))).sum())
     elsewhere = _elsewhere(sample, known, touched) if terms.parent.comparable else 0
-    facts = evidence_of(terms, settled, Counts(added=added, changed=changed), elsewhere, len(known), terms.reading.key_name, met_in(run))
+    kept = int((sample.slot >= 0).sum())
+    counts = Counts(added=added, changed=changed)
+    facts = evidence_of(terms, settled, counts, elsewhere, len(known), terms.reading.key_name, met_in(run), kept)
     return (added + changed) / len(rows), replace(facts, touched=added + changed)
 
 

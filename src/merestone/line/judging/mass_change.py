@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from merestone.change import classes
 from merestone.change.guards import MOST, Evidence, common_factor, common_shift
-from merestone.change.made_anew import made_anew
+from merestone.change.made_anew import ALL, made_anew
 from merestone.dataset.known import Known
 from merestone.geometry import kernel
 from merestone.line.comparing.settle import Settled
@@ -28,7 +28,9 @@ Met = Callable[[str, pa.Array], float]
 """Which share of some different values of a column the last version holds anywhere."""
 
 
-def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere: int, features: int, keyed: str, met: Met) -> Evidence:
+def evidence_of(
+    prepared: Prepared, settled: Settled, counts: Counts, elsewhere: int, features: int, keyed: str, met: Met, kept: int
+) -> Evidence:
     """Gather the evidence; geometry and values are judged on `settled.sample`.
 
     Args:
@@ -39,6 +41,7 @@ def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere:
         features: how many features the last version has.
         keyed: what the key is called.
         met: asks the last version for values.
+        kept: how many of them are in the delivery too, or in the sample of it.
     """
     changed = settled.codes == classes.CHANGED
     share = {name: count / max(counts.changed, 1) for name, count in settled.column_changes.items()}
@@ -54,7 +57,7 @@ def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere:
         touched=counts.added + counts.changed + counts.removed - counts.rekeyed,
         metres=prepared.projection.metres,
         geometry_changed=int((settled.geometry & changed).sum()),
-        column_cause=column_cause(settled, column[0], met) if column and column[1] >= MOST else "",
+        column_cause=column_cause(settled, column[0], met, kept) if column and column[1] >= MOST else "",
     )
     if not settled.sample or not facts.geometry_changed:
         return facts
@@ -82,10 +85,16 @@ def evidence_of(prepared: Prepared, settled: Settled, counts: Counts, elsewhere:
     )
 
 
-def column_cause(settled: Settled, name: str, met: Met) -> str:
+def column_cause(settled: Settled, name: str, met: Met, kept: int) -> str:
     """What became of the values of a column, where almost all of them in the sample show the same; empty where they do not.
 
-    Only values that the export made anew are called volatile: a key, a code or a price that is edited in every row is content.
+    Only values that the export made anew are called volatile: a key, a code or a price that is edited in most rows is content.
+
+    Args:
+        settled: the candidates, with a sample of those that changed.
+        name: the column.
+        met: asks the last version for values.
+        kept: how many features are in both versions, or in the sample of them.
     """
     pairs = [(after.column(name), then.column(name)) for after, then in settled.sample if name in after.schema.names]
     if not pairs:
@@ -114,7 +123,9 @@ def column_cause(settled: Settled, name: str, met: Met) -> str:
         )
         if factor is not None and factor[1] >= MOST:
             return f"{percent(factor[1])} of the numbers are the old ones times {factor[0]:g}: another unit"
-    if made_anew(now.combine_chunks(), then.combine_chunks(), lambda values: met(name, values)):
+    if settled.column_changes.get(name, 0) >= ALL * kept and made_anew(
+        now.combine_chunks(), then.combine_chunks(), lambda values: met(name, values)
+    ):
         return "no value was there before, and nearly all differ from each other: declare it `volatile` in the contract if each export makes it anew"
     return ""
 
