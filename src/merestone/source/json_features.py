@@ -43,7 +43,7 @@ class Census:
     """What was counted and found.
 
     rows: how many features; None where the text is neither a collection of features nor one feature. ids: whether a feature has an id of
-    its own. of_features, of_properties: the id of each feature, and its property called `id`; None where it has none.
+    its own. of_features, of_properties: the id of each feature, and its property called `id`; None where it has none. is_topology: the text is TopoJSON.
     """
 
     rows: int | None = 0
@@ -55,12 +55,13 @@ class Census:
     cut: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     broken: list[tuple[int, str]] = field(default_factory=list)
     part: Finding | None = None
+    is_topology: bool = False
 
     def findings(self) -> tuple[Finding, ...]:
         """What refuses the delivery: members that stand twice, and that it is a part."""
         out = [] if self.part is None else [self.part]
         for name, places in self.twice.items():
-            shown = ", ".join(f"feature {row} in line {line}" if row else f"line {line}" for row, line in places[:SAMPLES])
+            shown = ", ".join(_where(row, line) for row, line in places[:SAMPLES])
             out.append(
                 catalogue.MEMBER_TWICE.finding(
                     name,
@@ -78,6 +79,13 @@ class Census:
         if self.broken and geometry is not None:
             out.append(_misfits(geometry, self.broken, "a GeoJSON geometry (RFC 7946 section 3.1)"))
         return tuple(out)
+
+
+def _where(row: int, line: int) -> str:
+    """A place in words; line 0 is an unknown one."""
+    if not line:
+        return f"feature {row}" if row else "the document"
+    return f"feature {row} in line {line}" if row else f"line {line}"
 
 
 def _misfits(name: str, cells: list[tuple[int, str]], expected: str) -> Misfits:
@@ -157,6 +165,7 @@ def census_of_collection(file: IO[bytes], shown: str) -> Census:
         reader.feature(members, "", 0, 0, lambda _: 1)
     elif "features" not in members or members.get("type") == "Topology":
         census.rows = None
+        census.is_topology = members.get("type") == "Topology"
     if census.rows is not None:
         census.part = whole.partial(members, census.rows)
     return census
@@ -332,7 +341,7 @@ def _fault(geometry: Any) -> str | None:
     if geometry is None:
         return None
     if not isinstance(geometry, dict):
-        return f"the geometry is {_text(geometry)}, not an object"
+        return f"the geometry is {shown_value(geometry)}, not an object"
     kind = geometry.get("type")
     if kind == "GeometryCollection":
         members = geometry.get("geometries")
@@ -344,10 +353,10 @@ def _fault(geometry: Any) -> str | None:
                 return f"geometries[{at}]: {said}"
         return None
     if kind not in _DEPTHS:
-        return f"{_text(kind)} is not a type of geometry"
+        return f"{shown_value(kind)} is not a type of geometry"
     coordinates = geometry.get("coordinates")
     if not isinstance(coordinates, list):
-        return f"coordinates are {_text(coordinates)}, not a list"
+        return f"coordinates are {shown_value(coordinates)}, not a list"
     return None if _is_nested(coordinates, _DEPTHS[kind]) else _place(coordinates, _DEPTHS[kind], "coordinates")
 
 
@@ -369,12 +378,18 @@ def _place(value: Any, depth: int, path: str) -> str | None:
     if depth == 0:
         if isinstance(value, list) and _is_nested(value, 0) and (value or path == "coordinates"):
             return None
-        return f"{path} is {_text(value)}, not a position of two or more numbers"
+        return f"{path} is {shown_value(value)}, not a position of two or more numbers"
     if not isinstance(value, list):
-        return f"{path} is {_text(value)}, not a list"
+        return f"{path} is {shown_value(value)}, not a list"
     found = (_place(each, depth - 1, f"{path}[{at}]") for at, each in enumerate(value))
     return next((each for each in found if each is not None), None)
 
 
-def _text(value: Any) -> str:
+def is_position(value: Any) -> bool:
+    """Whether a JSON value is a position: two or more numbers (RFC 7946 section 3.1.1)."""
+    return isinstance(value, list) and len(value) >= 2 and set(map(type, value)) <= _NUMBERS
+
+
+def shown_value(value: Any) -> str:
+    """A JSON value as findings show it: its first sixty characters."""
     return json.dumps(value, ensure_ascii=False)[:60]

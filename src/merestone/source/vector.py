@@ -26,6 +26,7 @@ from merestone.source.located import Located, open_bytes
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec, UnreadableValueError
 from merestone.source.sqlite_bound import check_views
 from merestone.source.sqlite_log import settled
+from merestone.source.topojson import as_collection
 from merestone.source.xml_features import Census as Document
 from merestone.source.xml_features import census_of_gml, census_of_kml
 
@@ -45,10 +46,14 @@ class VectorSource:
             found.keep(self)
             check_views(found.path, found.shown)
         self._found = found
-        self._gdal = Gdal(found)
         census = self._in_json()  # before GDAL, which reads of a broken text what it can
+        driver, asked = found.format, spec.layer
+        if driver == "TopoJSON" or (census is not None and census.is_topology):
+            driver, asked, census = "TopoJSON", None, self._in_topology(spec.layer)
+            found = self._found
+        self._gdal = Gdal(found)
         self._layers = 1
-        self._layer = self._chosen_layer(spec.layer, spec.path)
+        self._layer = self._chosen_layer(asked, spec.path)
         with self._gdal.stream(self._layer, BATCH_ROWS) as (meta, reader):
             schema = reader.schema
         self._geometries = geometry_places(schema)
@@ -63,15 +68,12 @@ class VectorSource:
         self._made: dict[str, Any] = {}  # columns that are made here and not by GDAL, whole
         self._added: list[str] = []
         if found.format == "GPKG":
-            for at, name in enumerate(names):
-                if fields[at].type == pa.float32():
-                    self._made[name] = doubles(found.path, str(self._layer), schema.field(self._places[at]).name, found.shown)
-                    fields[at] = pa.field(name, pa.float64())
+            fields = self._with_doubles(schema, names, fields)
         if census is not None:
             names, fields = self._with_ids(names, fields, census, spec)
         if found.format == "GeoJSONSeq":
             fields = self._with_whole_times(schema, names, fields)
-        geometries, findings = self._geometry_columns(schema, names, str(meta["geometry_name"] or ""), spec)
+        geometries, findings = self._geometry_columns(schema, names, str(meta["geometry_name"] or ""), spec, driver)
         fields += [pa.field(each.name, pa.binary()) for each in geometries]
         geometry = _wanted(geometries, spec, found.shown)
         rows = self._gdal.count(self._layer) if found.format in _COUNTED else None
@@ -95,8 +97,8 @@ class VectorSource:
         is_geopackage = found.format == "GPKG"
         self._delivery = Delivery(
             path=spec.path,
-            driver=found.format,
-            layer=self._layer,
+            driver=driver,
+            layer=spec.layer if driver == "TopoJSON" else self._layer,
             schema=pa.schema(fields),
             geometry=geometry,
             other_geometries=tuple(each for each in geometries if each is not geometry),
@@ -108,7 +110,7 @@ class VectorSource:
         )
 
     def _geometry_columns(
-        self, schema: pa.Schema, names: list[str], first: str, spec: SourceSpec
+        self, schema: pa.Schema, names: list[str], first: str, spec: SourceSpec, driver: str
     ) -> tuple[list[GeometryColumn], list[Finding]]:
         """The geometry columns in the order of the layer, and what there is to say about the CRS of the first; `first` is GDAL's name of it."""
         geometries: list[GeometryColumn] = []
@@ -117,7 +119,7 @@ class VectorSource:
             label = geometry_label(
                 (schema.field(at).name if geometries else first) or "geometry", [*names, *(each.name for each in geometries)]
             )
-            column, doubts = with_assertion(_geometry(label, schema.field(at), self._found.format), spec.crs)
+            column, doubts = with_assertion(_geometry(label, schema.field(at), driver), spec.crs)
             geometries.append(column)
             findings += [] if len(geometries) > 1 else doubts
         return geometries, findings
@@ -183,6 +185,26 @@ class VectorSource:
         with open_bytes(self._found) as file:
             read = census_of_sequence if self._found.format == "GeoJSONSeq" else census_of_collection
             return read(file, self._found.shown)
+
+    def _in_topology(self, asked: str | None) -> Census:
+        """Take the collection that is made of a topology for the delivery; what the strict reading of both says."""
+        topology = as_collection(self._found, asked)
+        self._found = topology.found
+        self._found.keep(self)
+        with open_bytes(self._found) as file:
+            census = census_of_collection(file, self._found.shown)
+        census.broken += topology.broken
+        census.twice = {name: [(row, 0) for row in rows] for name, rows in topology.twice.items()}
+        return census
+
+    def _with_doubles(self, schema: pa.Schema, names: list[str], fields: list[Any]) -> list[Any]:
+        """Fields where FLOAT columns of a GeoPackage are in double precision, as SQLite keeps them."""
+        for at, name in enumerate(names):
+            if fields[at].type == pa.float32():
+                stored = schema.field(self._places[at]).name
+                self._made[name] = doubles(self._found.path, str(self._layer), stored, self._found.shown)
+                fields[at] = pa.field(name, pa.float64())
+        return fields
 
     def _with_whole_times(self, schema: pa.Schema, names: list[str], fields: list[Any]) -> list[Any]:
         """Fields where times are text: of a text sequence GDAL gives them to the millisecond, whatever stands there."""
@@ -278,10 +300,12 @@ def _content(field: pa.Field) -> dict[bytes, bytes] | None:
 
 
 def _geometry(label: str, field: pa.Field, kind: str) -> GeometryColumn:
+    if kind == "TopoJSON":
+        return GeometryColumn(label, None, "TopoJSON states none")
     described = parse_json((field.metadata or {}).get(b"ARROW:extension:metadata") or b"{}")
     crs = described.get("crs")
     if crs is None:
-        return GeometryColumn(label, None, {"TopoJSON": "TopoJSON states none", "GeoJSON": "crs null"}.get(kind, "none in the file"))
+        return GeometryColumn(label, None, "crs null" if kind == "GeoJSON" else "none in the file")
     if isinstance(crs, str):
         return GeometryColumn(label, crs, "file")
     if kind in _JSON and str(crs.get("id", {}).get("code")) in {"4326", "4979"}:
