@@ -1,7 +1,7 @@
 """Native geometry encodings of GeoParquet 1.1 (point, linestring, ... as nested coordinates) as WKB.
 
-The bytes are laid out from the offsets as they stand. No geometry is built, so that a line of one position or an open ring comes to the gate, which
-names it.
+The bytes are laid out from the offsets as they stand, and no geometry is built. A line of one position or an open ring comes to the gate, and is
+named there.
 Not here: the `geo` metadata (`geo_metadata`), reading rows (`geoparquet`).
 Layout: GeoArrow 0.2, "Native encoding"; ISO 19125-1 WKB: byte order, type (plus 1000 for z, 2000 for m), count, parts.
 """

@@ -217,7 +217,7 @@ class _Reader:
         if not isinstance(value, dict) or value.get("type") != "Topology":
             raise _no_topology(self._shown, "its type is not Topology")
         if not isinstance(value.get("objects"), dict) or not isinstance(value.setdefault("arcs", []), list):
-            raise _no_topology(self._shown, "it has no objects, or arcs that are no list")
+            raise _no_topology(self._shown, "it has no objects, or its arcs are not a list")
         transform = value.get("transform")
         if transform is not None and not (
             isinstance(transform, dict)
@@ -249,7 +249,7 @@ class _Reader:
 
 
 def _no_number(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a number of JSON")
 
 
 def _no_topology(shown: str, said: str) -> SourceError:
