@@ -211,10 +211,8 @@ def _sentence(kind: type[errors.MerestoneError]) -> str:
 
 # --- the library -----------------------------------------------------------------------------------------------------------------------
 
-LINEAGE = tuple(
-    name for name, each in vars(lineage).items() if inspect.isfunction(each) and each.__module__ == lineage.__name__ and name[0] != "_"
-)
-"""The functions about lineage, in the order of their module."""
+LINEAGE = tuple(name for name in lineage.__all__ if inspect.isfunction(getattr(lineage, name)))
+"""The functions about lineage."""
 _SECTIONS = ("Args", "Returns", "Raises", "Example", "Attributes")
 
 

@@ -149,6 +149,16 @@ def test_a_flipped_pointer_is_the_fault_of_the_pointer_alone(store, at):
     assert damaged(store) == {"_current.json"}
 
 
+@pytest.mark.usefixtures("whole")
+def test_a_word_that_is_altered_in_the_newest_record_is_named(nights, store):
+    """No later run has seen it: it answers for itself."""
+    name = f"_runs/{nights.last}-1.json"
+    altered = store.get(name).replace(b'"name": "product"', b'"name": "prodact"')
+    assert altered != store.get(name)
+    store._objects[name] = _Object(altered, "x")
+    assert damaged(store) == {name}
+
+
 def alike(name):
     """The folder and the kind of an object: those of one kind can be exchanged."""
     return name.rpartition("/")[0].partition("=")[0], name.rpartition(".")[2]

@@ -86,6 +86,11 @@ def whole(dataset: AnyDataset) -> Dataset:
     return dataset if isinstance(dataset, Dataset) else browse.whole(os.fspath(dataset))
 
 
+def any_version(dataset: AnyDataset) -> Dataset:
+    """The dataset, whichever version is named. Raises UsageError where there is nothing."""
+    return dataset if isinstance(dataset, Dataset) else browse.open_dataset(browse.parse_address(os.fspath(dataset)).where)
+
+
 def text_of(dataset: AnyDataset) -> str:
     """A dataset as the rooms below take it: its path or URL."""
     return dataset.url if isinstance(dataset, Dataset) else os.fspath(dataset)

@@ -9,6 +9,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from os import PathLike, fspath
 from pathlib import Path
 
 import pyarrow as pa
@@ -75,6 +76,12 @@ def written_whole(path: str, parameter: str = "out") -> Iterator[str]:
     finally:
         with suppress(OSError):  # what cannot be removed is a leftover with a telling name, and the first fault is the one to tell
             place.unlink(missing_ok=True)
+
+
+def write_text(path: str | PathLike[str], text: str) -> None:
+    """Write a text as UTF-8, whole or not at all. Raises StoreError where it cannot be written."""
+    with written_whole(fspath(path)) as place:
+        Path(place).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _target(typed: str, parameter: str) -> str:
