@@ -131,9 +131,7 @@ def night(store, number, touched, noise, folder):
     step = Steps("validate", "VALIDATE", np.full(touched, PASS, np.uint8), pa.nulls(touched, pa.string()), "EPSG:27700", "EPSG:27700")
     collector.add_columns(keys.ids_of(key), [step], run_id=run_id, attempt=attempt.number, batch=0, time=moment)
     writer.write(collector.drain())
-    sealed = writer.seal(
-        store, run_date=moment.date(), plan=["validate"], tool=environment.tools(), time=moment, previous=head.manifest.lineage, about={}
-    )
+    sealed = writer.seal(store, run_date=moment.date(), plan=["validate"], tool=environment.tools(), time=moment, about={})
     new = {name: Entry(name, old[name].value, tuple(_by(file, run_id) for file in old[name].files)) for name in names}
     last = head.manifest
 
@@ -204,7 +202,7 @@ def measure(root, versions):
 
 def feature_of(dataset):
     """A feature that the last version changed."""
-    log_of_last = pq.read_table(f"{dataset.url}/{dataset.current().manifest.changes.path}", columns=["key"])
+    log_of_last = pq.read_table(dataset.store.location(dataset.current().manifest.changes.path), columns=["key"])
     return keys.ids_of(log_of_last.column("key").combine_chunks())[0].as_py()
 
 

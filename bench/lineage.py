@@ -30,6 +30,7 @@ from merestone.lineage.store.verdict import conformance_summary
 from merestone.lineage.store.writing import RunWriter
 from merestone.results.finding import Steps
 from merestone.storage.local import LocalStore
+from merestone.storage.open import open_store
 
 TIME = datetime(2026, 3, 3, 1, tzinfo=UTC)
 RUN = "parcels-20260303-8c1f0a"
@@ -295,7 +296,7 @@ def history_over_nights(nights, events):
             spent += time.perf_counter() - began
         print(f"{nights} runs of {events:,} events: {spent / nights:.2f} s a run to emit, sort, write and seal")
         for what, feature in (("changed every night", always), ("never changed", "0000000012345678x")):
-            best = min(timed(lambda feature=feature: history(LocalStore(store.url), feature), clock=time.perf_counter)[1] for _ in range(3))
+            best = min(timed(lambda feature=feature: history(open_store(store.url), feature), clock=time.perf_counter)[1] for _ in range(3))
             store.bytes = 0
             rows = history(store, feature).num_rows
             print(f"history of a feature that {what:<20} {rows:>4} rows {best:.3f} s, {store.bytes / 1e6:.2f} MB read")
