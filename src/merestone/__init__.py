@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from merestone.api.answers import RollbackResult as RollbackResult
     from merestone.api.answers import StatusResult as StatusResult
     from merestone.api.answers import VerifyResult as VerifyResult
+    from merestone.api.changes import changes as changes
     from merestone.api.checking import check as check
     from merestone.api.checking import diagnose as diagnose
     from merestone.api.comparing import apply as apply
-    from merestone.api.comparing import changes as changes
     from merestone.api.comparing import diff as diff
     from merestone.api.contracts import contract_schema as contract_schema
     from merestone.api.contracts import lint as lint
@@ -123,7 +123,7 @@ _HOMES = {
     "VerifyResult": "merestone.api.answers:VerifyResult",
     "Version": "merestone.dataset.version:Version",
     "apply": "merestone.api.comparing:apply",
-    "changes": "merestone.api.comparing:changes",
+    "changes": "merestone.api.changes:changes",
     "check": "merestone.api.checking:check",
     "conformance_summary": "merestone.lineage.store.verdict:conformance_summary",
     "contract_schema": "merestone.api.contracts:contract_schema",

@@ -165,6 +165,20 @@ sys.exit(code or " ".join(name for name in {heavy} if name in sys.modules) or 0)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("name", ["read", "files", "log", "status", "verify", "changes"])
+def test_a_command_that_looks_does_not_load_what_publishes(name):
+    probe = f"""
+import sys
+from importlib import import_module
+from merestone.cli.main import root
+import_module(root.lazy[{name!r}].module)
+rooms = ("merestone.gate", "merestone.change", "merestone.line.publish", "merestone.drafts")
+sys.exit(" ".join(room for room in rooms if room in sys.modules) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_module_is_the_command(tmp_path):
     command = [sys.executable, "-m", "merestone.cli.main", "log", "nowhere"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)

@@ -15,6 +15,9 @@ from merestone.cli.family import refuse
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+HTML = "Write a page with a map of before and after; it needs no network."
+OUT_OF_CHANGES = "Write every change with its rows before and after: .parquet, .geojsons (text sequence), .geojsonl."
+
 
 def as_json(command: Command) -> Command:
     """--json, and how much is said beside the answer: -v and -q."""
