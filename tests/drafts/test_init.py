@@ -269,6 +269,17 @@ def test_columns_of_one_export_are_comments_and_both_exports_fit_the_draft(night
         assert found.status == "pass", found.findings
 
 
+def test_an_older_export_without_rows_or_places_says_nothing(night, tmp_path):
+    frame = roads().drop(columns="guid")
+    new = night("roads.gpkg", frame)
+    alone, _ = read(init(new, out=str(tmp_path / "alone")))
+    for n, older in enumerate((frame.iloc[:0], frame.assign(geometry=None))):
+        made = init(new, previous=night(f"old{n}.gpkg", older), out=str(tmp_path / str(n)))
+        contract, _ = read(made)
+        assert (contract.key, contract.geometry_type, contract.schema_fields) == (alone.key, "linestring", alone.schema_fields)
+        assert ("the older export has no rows: nothing was compared" in made.notes) == (n == 0)
+
+
 def test_an_id_that_the_draft_calls_made_anew_is_not_drafted_as_content(night, tmp_path):
     frame = roads().rename(columns={"guid": "GlobalID"}).assign(row=[str(at) for at in range(600)])
     result = init(night("roads.geojson", frame), out=str(tmp_path / "out"))

@@ -264,6 +264,10 @@ def _look(source: Source, older: Source | None, inferred: Inferred, key: Sequenc
         chosen = asked_key(key, inferred, None, delivery.path) if key else first_key(inferred, source)
         return _Found(inferred, chosen, unmeasured(inferred, chosen.columns, delivery.fid_column))
     before = infer(older, key)
+    if not before.rows:
+        alone = _look(source, None, inferred, key)
+        words = "the older export has no rows: nothing was compared"
+        return replace(alone, chosen=replace(alone.chosen, said=(*alone.chosen.said, words)))
     shared = both(inferred, before, (delivery, older.delivery), key)
     names = [each.name for each in shared.inferred.columns if before.column(each.name) is not None]
     crs = [crs_of(each.delivery) for each in (source, older)]

@@ -192,7 +192,10 @@ def _geometry(now: GeometryFacts | None, then: GeometryFacts | None) -> tuple[Ge
     """What holds of the geometries of both exports; the box stays that of the newer one, see `extent`."""
     if now is None or then is None:
         return now, []
-    said = []
+    said: list[str] = []
+    if not now.ordinates or not then.ordinates:  # without a position nothing is known of type and dimensions
+        there = now if now.ordinates else then
+        return replace(there, nulls=now.nulls + then.nulls, empty=now.empty + then.empty, bounds=now.bounds), said
     kind: GeometryType = now.type
     if now.type != then.type:
         pair = frozenset({now.type, then.type})
