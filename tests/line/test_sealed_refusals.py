@@ -6,6 +6,7 @@ import pytest
 
 from cli.products import FIELDS, rows
 from estate import Estate, save
+from merestone.api import lineage
 from merestone.audit.verify import verify
 from merestone.dataset.current import current
 from merestone.errors import SourceError
@@ -91,3 +92,14 @@ def test_the_next_run_names_every_head_and_lists_every_record(product):
     records = {name for name, _ in store.list("_runs/") if name.endswith(".json")}
     assert records - listed == {f"_runs/{made.run_id}-1.json"}
     assert current(store).manifest.lineage["root"] == runs[-1].root
+
+
+def test_a_refusal_without_features_says_why_in_every_form(product):
+    bad = save(renamed(rows(6), "pid", "identity"), product.deliveries / "forms.gpkg")
+    run_id = product.publish(bad).result.run_id
+    _, end = lineage.openlineage(product.dataset, run_id=run_id).events
+    assert end["eventType"] == "FAIL"
+    assert "pid missing" in end["run"]["facets"]["errorMessage"]["message"]
+    record = lineage.iso19115(product.dataset, run_id=run_id)
+    assert "It was refused: " in record.text
+    assert "pid missing" in record.text

@@ -99,6 +99,7 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
         fields=tuple((each["name"], each["type"]) for each in made.contract["schema_fields"]) if made else (),
         delta=dict(record.delta) if record is not None else {},
         foreign=foreign,
+        findings=tuple(str(each["observed"]) for each in last.doc["findings"] if each.get("severity") == "error"),
         recorded_by=str(about.get("recorded_by") or ""),
     )
 

@@ -118,6 +118,8 @@ def record_of_run(text: str, run_id: str) -> Record:
     about = attempts[-1].doc.get("about", {})
     name = about.get("dataset") or _folder(dataset)
     opening = f"Run {run_id} of {name} published no version." if not attempts[-1].foreign else f"Run {run_id} of another program."
+    why = [str(each["observed"]) for each in attempts[-1].doc["findings"] if each.get("severity") == "error"]
+    opening += f" It was refused: {'; '.join(why[:3])}{f'; and {len(why) - 3} more' if len(why) > 3 else ''}." if why else ""
     sources = [_delivery(about["source"], {})] if about.get("source") else []
     return _record(dataset.store, attempts, head.manifest if head is not None else None, opening, sources, None, name=name)
 

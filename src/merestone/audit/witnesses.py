@@ -137,10 +137,11 @@ def of_names(
                 if name not in spare and (match is None or not records.explains(match["run_id"], None, match["nonce"])):
                     yield _stray(name, "no version names it, and no attempt that was cut off wrote it")
     rejects = {each.rejects["path"] for each in records.by_attempt.values() if each.rejects is not None}
+    recorded = {name for _, _, name in record_names(store)}
     for name, _ in store.list(RECORDS):
         match = _REJECTS.fullmatch(name)
         if match is None:
-            if name not in {each for _, _, each in record_names(store)}:
+            if name not in recorded:
                 yield _stray(name, "nothing of Merestone is called so")
             continue
         run_id, attempt = match["run_id"], int(match["attempt"])

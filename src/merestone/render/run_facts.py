@@ -47,7 +47,7 @@ class RunFacts:
 
     `namespace` is where the dataset is (a URL); `version` the one that the run made, None where it made none; `previous` the version before;
     `delivery` the file's name, rows and set digest; `fields` names and types; times are aware; `root` is the Merkle root of its events.
-    Of a run of another program, `foreign` holds what it says of itself.
+    `findings` are what a delivery was refused for. Of a run of another program, `foreign` holds what it says of itself.
     """
 
     namespace: str
@@ -76,6 +76,7 @@ class RunFacts:
     delta: dict[str, int] = field(default_factory=dict)
     foreign: ForeignFacts | None = None
     recorded_by: str = ""
+    findings: tuple[str, ...] = ()
 
     @property
     def written_by(self) -> str:
