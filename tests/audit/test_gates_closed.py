@@ -90,6 +90,8 @@ def test_sparse_numbers_of_another_tool_are_accepted(tmp_path):
         tmp_path, {"sequence": 10}, {"sequence": 4000, "feature_id": "p2"}, {"sequence": 1 << 49, "feature_id": "p3"}, plan=("load",)
     )
     assert ended("lineage", "check-complete", store) == 0
+    [gap] = lineage.check_complete(store).gaps
+    assert (gap["rule"], gap["severity"], gap["count"], gap["samples"]) == ("sequence_sparse", "warning", 3989, ["11 to 3999"])
     (tmp_path / "twice").mkdir()
     twice = of_events(tmp_path / "twice", {}, {"feature_id": "p2"}, plan=("load",))
     assert ended("lineage", "check-complete", twice) == 1, "one number on two events"

@@ -53,7 +53,8 @@ def check_sequence(table: pa.Table, *, now: datetime) -> list[Gap]:
 class Order:
     """`check_sequence` for a run that comes in tables, each with all rows of its features: 8 bytes an event are kept.
 
-    Gaps are looked for in attempts of `dense` alone, whose numbers Merestone made; the numbers of other programs need only grow.
+    A number that is missing is a gap in attempts of `dense` alone, whose numbers Merestone made. The numbers of other programs need only grow;
+    what is missing among them is reported as `sequence_sparse`, a doubt.
     """
 
     def __init__(self, now: datetime, *, dense: Collection[int] | None = None) -> None:
@@ -86,7 +87,9 @@ class Order:
             found.append(Gap("sequence_twice", "one sequence stands on several events", len(twice), _shown(twice)))
             numbers = numbers[np.concatenate([[True], ~again])]
         if self._dense is not None:
-            numbers = numbers[np.isin(numbers >> ATTEMPT_BITS, self._dense)]
+            ours = np.isin(numbers >> ATTEMPT_BITS, self._dense)
+            found += _sparse(numbers[~ours])
+            numbers = numbers[ours]
         jumps = np.flatnonzero(np.diff(numbers) > 1)
         inside = jumps[numbers[jumps + 1] >> 24 == numbers[jumps] >> 24]
         firsts = np.concatenate([[0], jumps + 1]) if len(numbers) else np.empty(0, np.int64)
@@ -147,6 +150,18 @@ def check_chain(table: pa.Table, plan: Sequence[str]) -> list[Gap]:
     if (late := after.any(axis=1)).any():
         found.append(Gap("after_reject", "a stage follows a REJECT", int(late.sum()), _of(ids, subject[1][late])))
     return found
+
+
+def _sparse(numbers: npt.NDArray[np.int64]) -> list[Gap]:
+    """What is missing between the numbers that another program made, batch by batch."""
+    steps = np.diff(numbers)
+    jumps = np.flatnonzero((steps > 1) & (numbers[1:] >> 24 == numbers[:-1] >> 24))
+    if not len(jumps):
+        return []
+    lows, highs = numbers[jumps[:SAMPLES]] + 1, numbers[jumps[:SAMPLES] + 1] - 1
+    words = tuple(str(low) if low == high else f"{low} to {high}" for low, high in zip(lows.tolist(), highs.tolist(), strict=True))
+    message = "numbers are missing; another program made them, and may leave some out"
+    return [Gap("sequence_sparse", message, int((steps[jumps] - 1).sum()), words)]
 
 
 def _shown(numbers: npt.NDArray[np.int64]) -> tuple[str, ...]:
