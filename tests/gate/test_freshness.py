@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pyarrow as pa
@@ -144,3 +145,15 @@ def test_the_nights_of_a_product_whose_age_is_measured(tmp_path):
 
     night, said = both(made, delivery(made, "late", [hours[0] - 2 * DAY] * 100))
     assert (night.status, said) == ("published", {("freshness", "warning", 1)})  # late, but newer than what is published
+
+
+def test_a_stuck_export_is_late_by_the_time_of_its_bytes(tmp_path):
+    made = Estate(tmp_path, FIELDS, geometry_type="point", freshness_from="delivered_at").as_cases_run()
+    path = delivery(made, "stuck", [TODAY] * 9)
+    for age, late in ((HOUR, False), (3 * DAY, True), (-3 * DAY, False)):  # a time that has not come says nothing
+        written = (TODAY - age).timestamp()
+        os.utime(path, (written, written))
+        night, said = both(made, path)
+        assert night.status in ("published", "unchanged")
+        assert said == ({("freshness", "warning", 1)} if late else set())
+        assert ("delivery time, not measured on the data" in night.said) == late

@@ -126,7 +126,10 @@ def check(
             findings = without_missing(findings)
         elif prepared.unreadable:
             return _ended(publication, prepared, findings, settings, clock)
-        findings += [*received.findings, *delivery_promises(prepared, received, now, last)]
+        findings += [
+            *received.findings,
+            *delivery_promises(prepared, received, now, last, environment.modified(publication.source.path) if source is None else None),
+        ]
         findings += [each for each in (no_rows(received.rows, allowed=settings.allow_empty),) if each is not None]
         with staged(settings.progress, "topology"):
             topology = judge_delivery(prepared, received.candidates, processed, engine)

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyproj
 
 from merestone.errors import StoreError
+from merestone.gate.freshness import SKEW
 from merestone.geometry import kernel
 
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc's; other C libraries have none
@@ -46,6 +47,15 @@ def stamp(time: datetime) -> str:
 def day_of(time: str) -> date:
     """The UTC date of a time as `stamp` writes it."""
     return datetime.fromisoformat(time).astimezone(UTC).date()
+
+
+def modified(path: str) -> datetime | None:
+    """When the bytes of a delivery were last written: of a folder its newest file; None where that is not known, or has not come yet."""
+    place = Path(path)
+    files = [each for each in place.rglob("*") if each.is_file()] if place.is_dir() else [place] if place.is_file() else []
+    newest = max((each.stat().st_mtime for each in files), default=None)
+    found = None if newest is None else datetime.fromtimestamp(newest, UTC)
+    return None if found is None or found > now() + SKEW else found
 
 
 def nonce() -> str:

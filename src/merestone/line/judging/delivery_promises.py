@@ -15,13 +15,16 @@ from merestone.line.receiving.receive import Received
 from merestone.results.finding import Finding
 
 
-def delivery_promises(prepared: Prepared, received: Received, now: datetime, last: Current | None) -> list[Finding]:
+def delivery_promises(
+    prepared: Prepared, received: Received, now: datetime, last: Current | None, delivered_at: datetime | None = None
+) -> list[Finding]:
     """What a delivery breaks of these promises.
 
     Args:
         prepared: the values of the run.
         received: what pass 1 found.
         now: the time that its age is judged at, aware.
+        delivered_at: when its bytes were written; the age is judged by that where the contract says so.
         last: the version that is published; its edges may have been meant otherwise, and its data may be newer.
     """
     contract, edges = prepared.contract, prepared.delivered_edges
@@ -33,6 +36,7 @@ def delivery_promises(prepared: Prepared, received: Received, now: datetime, las
                 now,
                 newest=received.newest,
                 early=received.early,
+                delivered_at=delivered_at if contract.freshness_from == "delivered_at" else None,
                 last=prepared.rules.last_newest,
                 same_promise=last is not None and last.manifest.contract_sha256 == contract.digest,
                 version=prepared.rules.last_name,
