@@ -519,6 +519,11 @@ CRS_MISMATCH = Rule(
             "geometries say {stated} (rows {rows})",
             "Write WKB without a mark, or in the reference system of the column.",
         ),
+        "types": Words(
+            "one reference system and one kind of edges for a column",
+            "the geo metadata say {metadata}, the Parquet type of the column says {type}",
+            "Export it again with a writer that writes both from one system, or without one of them.",
+        ),
         "marks": Words(
             "geometries in {most}, as most of their layer",
             "{count:,} geometries say {stated}: {places}",
@@ -536,13 +541,13 @@ EPOCH_MISSING = Rule(
     words=Words(
         "the epoch of coordinates in {name}, a dynamic reference system",
         "no epoch is stated",
-        "State the coordinate epoch in the file (`epoch` in GeoParquet).",
+        "State the coordinate epoch in the file (`epoch` in GeoParquet, and in gpkg_spatial_ref_sys of a GeoPackage).",
     ),
     cases={
         "gone": Words(
             "the epoch of coordinates in {name}, a dynamic reference system; {version} was delivered with epoch {known:g}",
             "no epoch is stated",
-            "State the coordinate epoch in the file (`epoch` in GeoParquet).",
+            "State the coordinate epoch in the file (`epoch` in GeoParquet, and in gpkg_spatial_ref_sys of a GeoPackage).",
         ),
         "needed": Words(
             "the epoch of coordinates in {label} ({name}), a dynamic reference system",

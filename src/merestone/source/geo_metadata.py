@@ -20,11 +20,14 @@ from pyproj.exceptions import CRSError
 
 from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError
+from merestone.reference.identity import identify
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
+from merestone.source import epochs
 from merestone.source.port import GeometryColumn
 
 _DEFAULT = "OGC:CRS84"
+_LON_LAT = frozenset({"OGC:CRS84", "EPSG:4326"})  # x is the longitude in Parquet, whatever the order of axes in the system
 _WKB_EXTENSIONS = {b"geoarrow.wkb", b"ogc.wkb"}
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _TYPES = ("Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
@@ -46,7 +49,36 @@ def stated(file: Any, path: str) -> dict[str, Any] | None:
     Raises:
         SourceError: the `geo` metadata is not JSON, or has no columns.
     """
-    return _geo(file.schema_arrow, path) or _native(file) or _arrow(file.schema_arrow)
+    geo, native = _geo(file.schema_arrow, path), _native(file)
+    if geo is None:
+        return native or _arrow(file.schema_arrow)
+    if native is not None:  # a geometry by its type is one, also where the metadata leave it out
+        geo["columns"] = {**geo["columns"], **{name: each for name, each in native["columns"].items() if name not in geo["columns"]}}
+    return geo
+
+
+def contradictions(file: Any, geo: dict[str, Any]) -> list[Finding]:
+    """Columns whose own type states another reference system, or other edges, than their entry in the `geo` metadata.
+
+    A type that names no system says nothing against the metadata: writers that know no systems leave it out.
+    """
+    native = _native(file)
+    out = []
+    for name, own in (native["columns"] if native is not None else {}).items():
+        said, typed = geometry_column(name, geo["columns"][name]), geometry_column(name, own)
+        systems = own.get("crs_note") == "type of the column" and said.crs is not None and not _is_same(said.crs, str(typed.crs))
+        if systems or said.edges != typed.edges:
+            found = [f"{'no system' if each.crs is None else identify(each.crs).name}, {each.edges} edges" for each in (said, typed)]
+            out.append(catalogue.CRS_MISMATCH.finding(name, case="types", metadata=found[0], type=found[1]))
+    return out
+
+
+def _is_same(one: str, other: str) -> bool:
+    a, b = identify(one), identify(other)
+    if a.code is not None and b.code is not None:
+        return {a.code, b.code} <= _LON_LAT or a.code == b.code
+    first, second = _crs(one), _crs(other)
+    return first is not None and second is not None and first.equals(second, ignore_axis_order=True)
 
 
 def index_columns(schema: pa.Schema) -> set[str]:
@@ -72,12 +104,15 @@ def covering_columns(columns: dict[str, Any]) -> set[str]:
 
 def geometry_column(name: str, column: dict[str, Any]) -> GeometryColumn:
     """The description of a column from its entry; `name` is its delivered name."""
-    edges, epoch = str(column.get("edges", "planar")), column.get("epoch")
-    epoch = float(epoch) if isinstance(epoch, int | float) else None
+    edges, epoch = str(column.get("edges", "planar")), epochs.decimal_year(column.get("epoch"))
     bbox = _box(column.get("bbox"))
     if "crs" not in column:
         return GeometryColumn(name, _DEFAULT, "GeoParquet default", edges=edges, epoch=epoch, bbox=bbox)
-    given, note = column["crs"], column.get("crs_note", "geo metadata")
+    note = column.get("crs_note", "geo metadata")
+    given, within = epochs.apart(column["crs"])
+    if within is not None and epoch is not None and within != epoch:
+        return GeometryColumn(name, None, f"crs of epoch {within:g} beside epoch {epoch:g} in the geo metadata", edges=edges, bbox=bbox)
+    epoch = within if epoch is None else epoch
     if given is None:
         return GeometryColumn(name, None, column.get("crs_note", "crs null in the geo metadata"), edges=edges, epoch=epoch, bbox=bbox)
     # version 0.1 to 0.3 wrote WKT, later ones PROJJSON

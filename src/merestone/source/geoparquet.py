@@ -40,6 +40,7 @@ class GeoParquetSource:
         with self._open() as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
             geo = geo_metadata.stated(file, spec.path)
+            against = [] if geo is None else geo_metadata.contradictions(file, geo)
             uuids = {leaf.path for leaf in map(file.schema.column, range(len(file.schema))) if leaf.logical_type.type == "UUID"}
         if geo is None and spec.geometry is not None and _is_bytes(schema, spec.geometry):
             geo = {"columns": {spec.geometry: {"crs": None, "crs_note": "plain Parquet"}}, "primary_column": spec.geometry}
@@ -70,6 +71,7 @@ class GeoParquetSource:
         self._readings = [_reading(field, field.name in uuids) for field in fields]
         if primary is not None:
             primary, findings = with_assertion(geometries[primary.name], spec.crs)
+        findings += against
         self._delivery = Delivery(
             path=spec.path,
             driver="Parquet",

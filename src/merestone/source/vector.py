@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError, UsageError
 from merestone.results.finding import Finding
+from merestone.source import epochs
 from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain, plain_type
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.gdal import Gdal, geometry_places
@@ -119,7 +120,8 @@ class VectorSource:
             label = geometry_label(
                 (schema.field(at).name if geometries else first) or "geometry", [*names, *(each.name for each in geometries)]
             )
-            column, doubts = with_assertion(_geometry(label, schema.field(at), driver), spec.crs)
+            described = _geometry(label, schema.field(at), driver)
+            column, doubts = with_assertion(replace(described, epoch=self._epoch(schema.field(at).name)), spec.crs)
             geometries.append(column)
             findings += [] if len(geometries) > 1 else doubts
         return geometries, findings
@@ -147,6 +149,15 @@ class VectorSource:
     def late_findings(self) -> tuple[Finding, ...]:
         """What GDAL warned about while reading."""
         return self._gdal.spoken()
+
+    def _epoch(self, geometry: str) -> float | None:
+        """The epoch of coordinates as the file states it beside a reference system; GDAL's description of a column has none."""
+        if self._found.format == "GPKG":
+            return epochs.of_geopackage(self._found.path, self._layer, geometry, self._found.shown)
+        if self._found.format == "FlatGeobuf":
+            with open_bytes(self._found) as file:
+                return epochs.of_flatgeobuf(file)
+        return None
 
     def _in_xml(self) -> Document:
         """What the strict reading of a GML or KML document says."""
