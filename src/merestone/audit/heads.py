@@ -83,7 +83,7 @@ def read_head(path: str) -> dict[str, Any]:
     except (OSError, ValueError) as fault:
         reason = getattr(fault, "strerror", None) or fault
         raise SourceError(
-            f"{path} is not a readable head: {reason}", field="head", hint="give the file that `merestone lineage head --out` wrote"
+            f"{path} is not a readable head: {reason}", field="head", hint="give the file that «lineage.head(DATASET, out=FILE)» wrote"
         ) from fault
     if digest_of(found["version"], found["objects"]) != found["digest"]:
         raise SourceError(f"{path} is altered: its digest is another", field="head", hint="compare the digest with one kept elsewhere")
