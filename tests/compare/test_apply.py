@@ -21,6 +21,7 @@ from merestone.compare.apply import apply
 from merestone.compare.sides import VersionSource
 from merestone.errors import ConflictError, SourceError, StoreError, UsageError
 from merestone.inspect import extract
+from merestone.storage.open import open_store
 
 CHANGE = {"p3": {"owner": "b"}, "p5": {"geometry": Point(5.1, 52.5)}, "p7": None, "p99": {"rank": 99}}
 FILES = ["parquet", "geoparquet", "gpkg", "geojson", "json", "geojsons", "geojsonl"]
@@ -201,7 +202,7 @@ def test_another_dataset_arrives_with_versions_of_its_own(product, tmp_path):
     assert (first.status, first.version, first.set_digest) == ("applied", 1, product.manifest(1).set_digest)
     second = apply(step.of_dataset(product.dataset, 1, 3), str(target))
     assert (second.status, second.version, second.set_digest) == ("applied", 2, product.manifest(3).set_digest)
-    mirror = step.Dataset(product.dataset.store.__class__(str(target)))
+    mirror = step.Dataset(open_store(str(target)))
     assert {row["pid"]: row for row in mirror.to_arrow().to_pylist()} == product.rows(3)
     assert mirror.manifest().counts["changed"] == 2
     assert apply(step.of_dataset(product.dataset, 1, 3), str(target)).status == "unchanged"
@@ -242,7 +243,7 @@ def test_another_stamp_comes_along(product, tmp_path):
     )
     for each in (target, table):
         assert apply(step.of_dataset(product.dataset, 3, 4), str(each)).set_digest == product.manifest(4).set_digest
-    assert step.Dataset(product.dataset.store.__class__(str(target))).manifest().contract_version.startswith("v1.1.0")
+    assert step.Dataset(open_store(str(target))).manifest().contract_version.startswith("v1.1.0")
     assert {row["pid"]: row["note"] for row in pq.read_table(table).to_pylist()}["p3"] == "new"
 
 
@@ -289,7 +290,7 @@ def test_another_publisher_between_the_look_and_the_commit_wins(product, tmp_pat
         _meanwhile(patch, lambda: (patch.undo(), apply(other, target)))
         with pytest.raises(ConflictError, match="published version 2 meanwhile"):
             apply(taken, target)
-    assert step.Dataset(product.dataset.store.__class__(target)).manifest().set_digest == product.manifest(2).set_digest
+    assert step.Dataset(open_store(target)).manifest().set_digest == product.manifest(2).set_digest
     assert apply(step.of_dataset(product.dataset, 2, 3), target).status == "applied"
 
 
@@ -407,5 +408,5 @@ def test_any_history_can_be_replayed_in_any_steps(states, data, tmp_path_factory
             assert (found.status in ("applied", "unchanged"), found.set_digest) == (True, made.manifest(end).set_digest)
     expected = made.rows(stops[-1])
     assert {row["pid"]: row for row in pq.ParquetFile(targets[0]).read().to_pylist()} == expected
-    mirrored = VersionSource(step.Dataset(made.dataset.store.__class__(targets[2])).version(), "mirror")
+    mirrored = VersionSource(step.Dataset(open_store(targets[2])).version(), "mirror")
     assert {row["pid"]: row for batch in mirrored.batches() for row in batch.to_pylist()} == expected
