@@ -41,7 +41,7 @@ _CONFIG = {
 _ROW_BY_ROW = {"OGR_FLATGEOBUF_STREAM_BASE_IMPL": "YES", "OGR_GPKG_STREAM_BASE_IMPL": "YES"}
 _NONE: Mapping[str, str] = MappingProxyType({})
 # Said about things that are not used: feature ids of GeoJSON, and the geometry type in the description
-_SILENT = ("Several features with id", "Measured (M) geometry types are not supported")
+_SILENT = ("driver ESRIJSON does not support open option", "Several features with id", "Measured (M) geometry types are not supported")
 _NATIVE_TIMES = {"GPKG", "OpenFileGDB"}  # the others keep each value's own zone only as text
 FAULTS = (
     pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, pyogrio.errors.FeatureError, pyogrio.errors.CRSError,

@@ -25,7 +25,7 @@ from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
-from merestone.source import whole
+from merestone.source import esri_features, whole
 from merestone.source.columns import JSON_TEXT
 from merestone.source.json_lines import records
 from merestone.source.port import Misfits
@@ -43,7 +43,9 @@ class Census:
     """What was counted and found.
 
     rows: how many features; None where the text is neither a collection of features nor one feature. ids: whether a feature has an id of
-    its own. of_features, of_properties: the id of each feature, and its property called `id`; None where it has none. is_topology: the text is TopoJSON.
+    its own. of_features, of_properties: the id of each feature, and its property called `id`; None where it has none. is_topology: the text is
+    TopoJSON. is_esri: it is Esri's own JSON, and features came before the list of its fields. marks: rows by what their geometry calls its system;
+    systems: what the document calls it.
     """
 
     rows: int | None = 0
@@ -56,6 +58,9 @@ class Census:
     broken: list[tuple[int, str]] = field(default_factory=list)
     part: Finding | None = None
     is_topology: bool = False
+    is_esri: bool = False
+    marks: dict[frozenset[str], list[int]] = field(default_factory=dict)
+    systems: frozenset[str] = frozenset()
 
     def findings(self) -> tuple[Finding, ...]:
         """What refuses the delivery: members that stand twice, and that it is a part."""
@@ -71,11 +76,21 @@ class Census:
                     places=shown + (", ..." if len(places) > SAMPLES else ""),
                 )
             )
+        for own, rows in self.marks.items():
+            if not own & self.systems:
+                most, stated = ", ".join(sorted(self.systems)) or "no stated reference system", ", ".join(sorted(own))
+                samples = tuple(Sample(None, row) for row in rows[:SAMPLES])
+                listed = ", ".join(f"feature {row}" for row in rows[:SAMPLES]) + (", ..." if len(rows) > SAMPLES else "")
+                out.append(
+                    catalogue.CRS_MISMATCH.finding(
+                        "", count=len(rows), features=samples, case="marks", most=most, stated=stated, places=listed
+                    )
+                )
         return tuple(out)
 
     def misfits(self, geometry: str | None) -> tuple[Misfits, ...]:
         """The cells that GDAL would change; `geometry` is the delivered name of that column."""
-        out = [_misfits(name, cells, "text without NUL, and integers of 64 bits") for name, cells in self.cut.items()]
+        out = [_misfits(name, cells, "a value of the type of its column, without NUL") for name, cells in self.cut.items()]
         if self.broken and geometry is not None:
             out.append(_misfits(geometry, self.broken, "a GeoJSON geometry (RFC 7946 section 3.1)"))
         return tuple(out)
@@ -135,13 +150,18 @@ def values_of_sequence(file: IO[bytes], names: list[str]) -> dict[str, list[Any]
     return found
 
 
-def census_of_collection(file: IO[bytes], shown: str) -> Census:
+def census_of_collection(file: IO[bytes], shown: str, fields: dict[str, str] | None = None) -> Census:
     """Read a FeatureCollection (or one Feature) feature by feature; of a text of another kind nothing but its members is judged.
+
+    Args:
+        file: its bytes.
+        shown: the path that messages name.
+        fields: of Esri's own JSON, name and type of each field, where they are known before the text is read.
 
     Raises:
         SourceError: the text is not JSON to its end.
     """
-    reader = _Reader(shown)
+    reader = _Reader(shown, fields)
     text = _Text(file, reader)
     members: dict[str, Any] = {}
     text.expect("{")
@@ -159,8 +179,14 @@ def census_of_collection(file: IO[bytes], shown: str) -> Census:
         if name in members:
             reader.census.twice.setdefault(str(name), []).append((0, text.line(text.at)))
         members[str(name)] = value
+        if name == "fields" and isinstance(value, list):
+            reader.fields = reader.fields or esri_features.field_types(value)
     text.end()
     census = reader.census
+    if census.is_esri and reader.fields is not None:  # they stood behind the features
+        file.seek(0)
+        return census_of_collection(file, shown, reader.fields)
+    census.systems = esri_features.systems_of(members.get("spatialReference"))
     if members.get("type") == "Feature":
         reader.feature(members, "", 0, 0, lambda _: 1)
     elif "features" not in members or members.get("type") == "Topology":
@@ -178,9 +204,10 @@ def _line_in(text: str, first: int, at: int) -> int:
 class _Reader:
     """Judges features one by one. Objects with a member twice are noted by the decoder while it reads."""
 
-    def __init__(self, shown: str) -> None:
+    def __init__(self, shown: str, fields: dict[str, str] | None = None) -> None:
         self.census = Census()
         self.shown = shown
+        self.fields = fields  # of Esri's own JSON, once they are known
         self.decoder = json.JSONDecoder(object_pairs_hook=self._object)
         self._twice: list[str] = []
 
@@ -217,6 +244,7 @@ class _Reader:
         properties = value.get("properties")
         if "attributes" in value and "type" not in value:  # Esri's own JSON
             properties = value["attributes"]
+            self._esri(row, value.get("geometry"), properties)
         elif value.get("type") != "Feature":
             raise SourceError(
                 f"{self.shown}: feature {row} says that it is of type {value.get('type')!r}",
@@ -235,6 +263,28 @@ class _Reader:
         census.of_properties.append(None if named is _ABSENT else named)
         if text.find("\\u0000", start, end) >= 0 or not all(each in _INT64 for each in properties.values() if type(each) is int):
             self._suspect(row, properties)
+
+    def _esri(self, row: int, geometry: Any, attributes: Any) -> None:
+        census = self.census
+        said = esri_features.geometry_fault(geometry)
+        if said is not None:
+            census.broken.append((row, said))
+        own = esri_features.systems_of(geometry.get("spatialReference")) if isinstance(geometry, dict) else None
+        if own:
+            census.marks.setdefault(own, []).append(row)
+        if self.fields is None:
+            census.is_esri = True
+            return
+        for name, value in (attributes if isinstance(attributes, dict) else {}).items():
+            if name not in self.fields:
+                raise SourceError(
+                    f"{self.shown}: feature {row} has an attribute {name!r}, which the fields of the document do not list",
+                    field=name,
+                    hint="export it again with all its fields",
+                )
+            said = esri_features.cell_fault(value, self.fields[name])
+            if said is not None:
+                census.cut.setdefault(name, []).append((row, said))
 
     def _suspect(self, row: int, properties: dict[str, Any]) -> None:
         for name, value in properties.items():

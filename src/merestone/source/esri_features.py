@@ -1,0 +1,79 @@
+"""What a feature of Esri's own JSON holds, read strictly: its geometry, and its attributes against the fields that the document lists.
+
+GDAL makes null of a geometry that it cannot read, 1 of 1.75 and 0 of a text in a field of integers, and leaves out an attribute that is not listed.
+Not here: the text and its features (`json_features`), reading rows (`vector`).
+Clauses: Esri, "Geometry objects" and "FeatureSet object" of the REST API.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_NUMBERS = frozenset({int, float})
+_PARTS = {"paths": 2, "rings": 2, "points": 1}
+_CURVES = ("curvePaths", "curveRings")
+_BITS = {"esriFieldTypeSmallInteger": 16, "esriFieldTypeInteger": 32, "esriFieldTypeOID": 64, "esriFieldTypeBigInteger": 64}
+_FLOATS = frozenset({"esriFieldTypeSingle", "esriFieldTypeDouble"})
+
+
+def field_types(fields: Any) -> dict[str, str]:
+    """Name and type of each field that a document lists; none where the list is not one."""
+    listed = fields if isinstance(fields, list) else []
+    return {str(each.get("name")): str(each.get("type")) for each in listed if isinstance(each, dict)}
+
+
+def geometry_fault(geometry: Any) -> str | None:
+    """What is wrong with the form of a geometry, None where nothing is; null, an empty list, and null or "NaN" for both x and y are none."""
+    if geometry is None:
+        return None
+    if not isinstance(geometry, dict):
+        return f"the geometry is {_shown(geometry)}, not an object"
+    curves = next((name for name in _CURVES if geometry.get(name)), None)
+    if curves is not None:
+        return f"{curves} are not read"
+    for name, depth in _PARTS.items():
+        if name in geometry:
+            return _nested_fault(geometry[name], depth, name)
+    if "x" not in geometry:
+        return None if not geometry.keys() - {"spatialReference"} else f"{_shown(geometry)} has no x, points, paths or rings"
+    x, y = geometry["x"], geometry.get("y")
+    if x in (None, "NaN") and y in (None, "NaN"):
+        return None
+    return None if type(x) in _NUMBERS and type(y) in _NUMBERS else f"x and y are {_shown(x)} and {_shown(y)}, not two numbers"
+
+
+def _nested_fault(value: Any, depth: int, path: str) -> str | None:
+    if not isinstance(value, list):
+        return f"{path} is {_shown(value)}, not a list"
+    if depth:
+        found = (_nested_fault(each, depth - 1, f"{path}[{at}]") for at, each in enumerate(value))
+        return next((each for each in found if each is not None), None)
+    if len(value) >= 2 and {type(each) for each in value[:2]} <= _NUMBERS and {type(each) for each in value[2:]} <= {*_NUMBERS, type(None)}:
+        return None
+    return f"{path} is {_shown(value)}, not a position of two or more numbers"
+
+
+def cell_fault(value: Any, kind: str) -> str | None:
+    """What is wrong with an attribute of a field of some type, None where nothing is."""
+    if value is None:
+        return None
+    if kind in _BITS:
+        limit = 1 << (_BITS[kind] - 1)
+        whole = type(value) is int or (type(value) is float and value.is_integer())
+        return None if whole and -limit <= value < limit else f"{_shown(value)} is not an integer of {_BITS[kind]} bits"
+    if kind in _FLOATS:
+        return None if type(value) in _NUMBERS else f"{_shown(value)} is not a number"
+    return None
+
+
+def systems_of(reference: Any) -> frozenset[str]:
+    """What a spatialReference calls its system: old code, new code, WKT; empty where it states none."""
+    given = reference if isinstance(reference, Mapping) else {}
+    codes = {f"wkid {given[name]}" for name in ("latestWkid", "wkid") if given.get(name) is not None}
+    return frozenset(codes or ({str(given["wkt"])[:60]} if given.get("wkt") else ()))
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:60]
