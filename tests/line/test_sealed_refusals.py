@@ -9,7 +9,7 @@ from estate import Estate, save
 from merestone.api import lineage
 from merestone.audit.verify import verify
 from merestone.dataset.current import current
-from merestone.errors import SourceError
+from merestone.errors import SourceError, UsageError
 from merestone.line.judging import guards_before_processing
 from merestone.lineage.store.run_manifest import attempts_of, sealed_runs
 from stores import fresh
@@ -60,6 +60,18 @@ def test_a_refusal_is_sealed_with_its_findings_and_a_retry_is_the_same_run(produ
     assert record["findings"] == attempts[0].doc["findings"]
     assert record["lineage"]["run_manifest"] == attempts[0].path
     assert verify(store).whole
+
+
+def test_a_given_run_id_holds_for_one_delivery_whatever_names_it(tmp_path):
+    made = Estate(tmp_path / "product", FIELDS, geometry_type="point", key=["pid"])
+    bad, other = (save(renamed(rows(n), "pid", "identity"), tmp_path / f"{n}.gpkg") for n in (5, 4))
+    assert made.publish(bad, run_id="night-9").status == "refused"
+    assert made.publish(bad, run_id="night-9").status == "refused"
+    with pytest.raises(UsageError, match="used for another delivery"):
+        made.publish(other, run_id="night-9")
+    made.settings["columns"] = {"identity": "pid"}
+    mapped = made.publish(bad, run_id="night-9").result
+    assert (mapped.run_id, mapped.status) == ("night-9", "published"), "the steward maps the column, and the run goes on"
 
 
 def test_another_delivery_without_keys_is_another_run(product):

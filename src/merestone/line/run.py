@@ -208,7 +208,9 @@ def derive_run_id(name: str, parent: str | None, delivery: str) -> str:
 
 def _check_run_id(run: Run, delivery: str) -> None:
     for record in read_records(run.store, run.settings.run_id):
-        seen = record.delivery.get("bytes_sha256") or record.delivery.get("set_digest")
+        by_bytes = record.delivery.get("bytes_sha256")
+        # Rows and bytes cannot be compared: the file that was refused for its columns may be the one that is read now.
+        seen = by_bytes if run.bytes_sha256 is not None else None if by_bytes else record.delivery.get("set_digest")
         if seen is not None and seen != delivery:
             raise UsageError(
                 f"run id {run.settings.run_id} was used for another delivery",
