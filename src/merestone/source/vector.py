@@ -6,6 +6,7 @@ Not here: shapefiles (`shapefile`), Parquet (`geoparquet`), which file is meant 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -34,6 +35,7 @@ from merestone.source.xml_features import census_of_gml, census_of_kml
 _ONE_LAYER = {"GeoJSON", "GeoJSONSeq", "TopoJSON", "FlatGeobuf"}
 _JSON = {"GeoJSON", "GeoJSONSeq"}
 _COUNTED = {"FlatGeobuf", "OpenFileGDB"}  # the row count stands in a header
+_TIME_OF_DAY = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{1,9}")
 _UNDEFINED = {"Undefined geographic SRS": "srs_id 0", "Undefined Cartesian SRS": "srs_id -1"}
 
 
@@ -68,6 +70,7 @@ class VectorSource:
             fields.append(pa.field(name, pa.string() if content is JSON_TEXT else plain_type(field.type), metadata=content))
         self._made: dict[str, Any] = {}  # columns that are made here and not by GDAL, whole
         self._added: list[str] = []
+        self._finer: dict[str, tuple[Any, Any]] = {}  # by column: rows, and their times as the file has them
         if found.format == "GPKG":
             fields = self._with_doubles(schema, names, fields)
         if census is not None:
@@ -88,9 +91,8 @@ class VectorSource:
                 hint="copy or export it again",
             )
         if found.format in {"GML", "KML"} and geometries:
-            document = self._in_xml()
-            rows = document.count(self._layer, self._layers)
-            findings += document.findings(self._layer, geometries[0].name)
+            rows, fields, said = self._in_document(fields, geometries[0].name)
+            findings += said
         misfits = seen.misfits if seen is not None else ()
         if census is not None:
             rows, misfits = census.rows, census.misfits(geometries[0].name if geometries else None)
@@ -158,6 +160,23 @@ class VectorSource:
             with open_bytes(self._found) as file:
                 return epochs.of_flatgeobuf(file)
         return None
+
+    def _in_document(self, fields: list[Any], geometry: str) -> tuple[int | None, list[Any], tuple[Finding, ...]]:
+        """What the strict reading of a GML or KML document says: rows, findings, and fields where times of day have nanoseconds.
+
+        The texts of times of which GDAL keeps the milliseconds alone are kept for the batches.
+        """
+        document = self._in_xml()
+        for at, each in enumerate(fields):
+            is_time = pa.types.is_time(each.type)
+            times = document.finer_times(self._layer, each.name) if is_time or each.metadata == DATETIME_TEXT else []
+            times = [(row, text) for row, text in times if not is_time or _TIME_OF_DAY.fullmatch(text)]
+            if times:
+                values = pa.array([f"1970-01-01T{text}" if is_time else text for _, text in times])
+                values = values.cast(pa.timestamp("ns")).cast(pa.int64()).cast(pa.time64("ns")) if is_time else values
+                self._finer[each.name] = np.array([row for row, _ in times], np.int64), values
+                fields[at] = pa.field(each.name, pa.time64("ns")) if is_time else each
+        return document.count(self._layer, self._layers), fields, document.findings(self._layer, geometry)
 
     def _in_xml(self) -> Document:
         """What the strict reading of a GML or KML document says."""
@@ -289,6 +308,8 @@ class VectorSource:
                 out.append(self._made[field.name].slice(first_row - 1, batch.num_rows))
                 continue
             column = plain(batch.column(at))
+            if field.name in self._finer:
+                column = _replaced(column, field.type, *self._finer[field.name], first_row)
             out.append(checked_text(column, path=self._found.shown, name=field.name, first_row=first_row))
         out += [self._made[name].slice(first_row - 1, batch.num_rows) for name in self._added]
         out += [plain(batch.column(at)).cast(pa.binary()) for at in self._geometries]
@@ -300,6 +321,14 @@ class VectorSource:
                 at = self._delivery.schema.get_field_index(each.name)
                 out[at] = pc.if_else(pa.array(mask), pa.scalar(None, out[at].type), out[at])
         return pa.RecordBatch.from_arrays(out, schema=self._delivery.schema)
+
+
+def _replaced(column: Any, kind: Any, rows: Any, values: Any, first_row: int) -> Any:
+    """A column of one batch in another type, with other values in some rows (from 1, ascending)."""
+    first, last = np.searchsorted(rows, (first_row, first_row + len(column)))
+    mask = np.zeros(len(column), np.bool_)
+    mask[rows[first:last] - first_row] = True
+    return pc.replace_with_mask(column.cast(kind), pa.array(mask), values.slice(first, last - first))
 
 
 def _content(field: pa.Field) -> dict[bytes, bytes] | None:

@@ -24,6 +24,9 @@ _EMPTY = re.compile(r"\s*(?:nan[\s,]*)*", re.IGNORECASE)  # what GDAL writes of 
 _TUPLE = re.compile(rf"(?:{_NUMBER}|nan),(?:{_NUMBER}|nan)(?:,(?:{_NUMBER}|nan))?", re.IGNORECASE)
 _POSITIONS = frozenset({"pos", "posList", "coordinates"})
 _CODE = re.compile(r"([A-Za-z]+)(?:::|:|/[^/]*/|\.xml#|:[^:/]*:)([A-Za-z]*\d+)$")
+_FINE_BYTES = re.compile(rb":[0-9]{2}\.[0-9]{3,}?[1-9]")  # a second with more than a thousandth
+_FINE = re.compile(r"\s*((?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{3}\d*[1-9]\d*(?:Z|[+-]\d\d:?\d\d)?)\s*")
+_OVERLAP = 64  # bytes of a chunk that are looked at again with the next one
 _LONGEST_CODE = 200  # characters of a name of a reference system that are looked at, from its end
 _HREF = "http://www.w3.org/1999/xlink href"
 _GML = "http://www.opengis.net/gml"
@@ -53,11 +56,13 @@ class Census:
     """What was counted and found.
 
     rows: features per class, by local name; for KML all placemarks under "". named: the feature that was asked for, by its own id or number.
+    finer: by class and property, the times with more than milliseconds, which GDAL cuts: rows and texts.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
     named: str | None = None
     part: Finding | None = None
+    finer: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict)
     _links: dict[str, _Fault] = field(default_factory=dict)
     _positions: dict[str, _Fault] = field(default_factory=dict)
     _marks: dict[tuple[str, str], dict[str, _Fault]] = field(default_factory=dict)
@@ -67,6 +72,10 @@ class Census:
         if layer in self.rows:
             return self.rows[layer]
         return next(iter(self.rows.values())) if len(self.rows) == layers == 1 else None
+
+    def finer_times(self, layer: str | None, name: str) -> list[tuple[int, str]]:
+        """The times of a property that have more than milliseconds: rows and texts."""
+        return self.finer.get((layer if layer in self.rows else next(iter(self.rows), ""), name), [])
 
     def findings(self, layer: str | None, geometry: str) -> tuple[Finding, ...]:
         """What refuses the delivery of a layer; `geometry` is the delivered name of that column."""
@@ -97,7 +106,7 @@ def census_of_gml(file: IO[bytes], asked: tuple[str, int] | None = None) -> Cens
         file: its bytes.
         asked: class and number (from 1) of the feature whose name is wanted.
     """
-    reader = _Gml(asked)
+    reader = _Gml(asked, with_times=_has_fine_times(file))
     _parse(file, reader, namespaces=True)
     return reader.result()
 
@@ -107,6 +116,16 @@ def census_of_kml(file: IO[bytes]) -> Census:
     reader = _Kml()
     _parse(file, reader, namespaces=False)
     return reader.census
+
+
+def _has_fine_times(file: IO[bytes]) -> bool:
+    """Whether a time with more than milliseconds may stand in a document: only then is the text of properties looked at."""
+    tail, found = b"", False
+    while not found and (chunk := file.read(_CHUNK)):
+        found = _FINE_BYTES.search(tail + chunk) is not None
+        tail = chunk[-_OVERLAP:]
+    file.seek(0)
+    return found
 
 
 def _parse(file: IO[bytes], reader: _Gml | _Kml, *, namespaces: bool) -> None:
@@ -124,8 +143,10 @@ class _Gml:
 
     parser: expat.XMLParserType
 
-    def __init__(self, asked: tuple[str, int] | None) -> None:
+    def __init__(self, asked: tuple[str, int] | None, *, with_times: bool) -> None:
         self._census = Census()
+        self._with_times = with_times
+        self._value: list[str] | None = None  # the text of a property
         self._asked = asked
         self._stack: list[str] = []
         self._collections = [1]  # depths of the collections that are open
@@ -148,6 +169,9 @@ class _Gml:
             return
         if depth == self._feature_at + 1:
             self._property = local
+            if self._with_times:
+                self._value = []
+                self.parser.CharacterDataHandler = self._value.append
         is_gml = space.startswith(_GML)
         if is_gml and local[0].isupper() and not self._geometry_at and self._property != "boundedBy" and not local.startswith("Time"):
             self._geometry_at = depth
@@ -192,6 +216,11 @@ class _Gml:
 
     def end(self, _: str) -> None:
         depth, local = len(self._stack), self._stack.pop()
+        if self._value is not None and depth == self._feature_at + 1:
+            time = _FINE.fullmatch("".join(self._value))
+            if time is not None:
+                self._census.finer.setdefault((self._class, local), []).append((self._row, time[1]))
+            self._value, self.parser.CharacterDataHandler = None, None
         if self._text is not None and local in _POSITIONS:
             self._position(local, "".join(self._text))
             self._text = None
