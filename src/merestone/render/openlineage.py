@@ -106,7 +106,7 @@ def _run_facets(facts: RunFacts, producer: str) -> dict[str, Any]:
     }
     if not facts.complete:
         told = f"{facts.verdict['features_rejected']} of {facts.verdict['features']} features rejected"
-        told = "; ".join([*facts.findings[:3], told]) if facts.findings else told
+        told = "; ".join([told, *facts.findings[:3]])
         told = f"{told}; no version was published" if facts.foreign is None else facts.foreign.reason or told
         facets["errorMessage"] = _facet(
             producer, "1-0-1/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet", message=told, programmingLanguage="Python"
