@@ -48,7 +48,7 @@ def test_values_without_loss(tmp_path):
         (False, (b"  ab ", b"T", b"9007199254740993", b"1.25", b"20200102")),
         (True, (b"deleted", b"T", b"1", b"1", b"20200102")),
         (False, (b"", b"?", b"", b"", b"")),
-        (False, (b"x\0junk", b"n", b"-9223372036854775808", b"*" * 12, b"00000000")),
+        (False, (b"x\0\0 \0", b"n", b"-9223372036854775808", b"*" * 12, b"00000000")),
     ]
     found, _ = read(dbf(tmp_path / "a.dbf", FIELDS, rows))
     assert found.to_pydict() == {
@@ -220,3 +220,16 @@ def test_codes_of_one_length_are_not_called_cut(tmp_path):
 def test_decoding_all_at_once_is_decoding_one_by_one(texts, skip):
     raw = pa.array([None if text is None else text.encode("cp1252") for text in texts], pa.binary()).slice(skip)
     assert decoded(raw, "cp1252", path="p", name="n", first_row=1).to_pylist() == texts[skip:]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 65_536])
+def test_text_behind_a_nul_is_named_and_padding_is_none(tmp_path, batch_rows):
+    padded = dbf(
+        tmp_path / "a.dbf", [("name", "C", 6, 0)], [(False, (each,)) for each in (b"ab\0\0\0\0", b"ab\0   ", b"\0     ", b"abcdef")]
+    )
+    source = open_source(SourceSpec(str(padded)))
+    assert [each for batch in source.batches(batch_rows) for each in batch.column(0).to_pylist()] == ["ab", "ab", None, "abcdef"]
+    for cell in (b"ab\0cd ", b"\0    x", b"a\0\0\0\0b"):
+        cut = dbf(tmp_path / "b.dbf", [("name", "C", 6, 0)], [(False, (each,)) for each in (b"ab\0\0\0\0", b"ok", cell)])
+        with pytest.raises(UnreadableValueError, match=r"field name, record 3: '.*' goes on behind a NUL"):
+            list(open_source(SourceSpec(str(cut))).batches(batch_rows))

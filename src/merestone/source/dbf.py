@@ -189,6 +189,7 @@ def _all_int64(each: DbfField, records: Any, live: npt.NDArray[np.int64]) -> boo
 
 def _column(cells: npt.NDArray[np.uint8], each: DbfField, kind: Any, table: DbfTable, rows: npt.NDArray[np.int64]) -> Any:
     if each.kind == "C":
+        _refuse_text_behind_nul(cells, each, table, rows)
         raw = _trimmed(cells)
         # dBASE has no null for text: a field of blanks is an empty one, and every other reader gives null for it
         raw = pc.if_else(pc.equal(pc.binary_length(raw), 0), pa.scalar(None, pa.binary()), raw)
@@ -209,6 +210,25 @@ def _column(cells: npt.NDArray[np.uint8], each: DbfField, kind: Any, table: DbfT
         text = pc.replace_substring_regex(text, r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3")
         return _parsed(text, each, table, rows, lambda part: part.cast(pa.date32()), "a date YYYYMMDD")
     return _parsed(_numbers(cells), each, table, rows, lambda part: part.cast(kind), "a number" if kind == pa.float64() else "an integer")
+
+
+def _refuse_text_behind_nul(cells: npt.NDArray[np.uint8], each: DbfField, table: DbfTable, rows: npt.NDArray[np.int64]) -> None:
+    """A zero byte ends a text, and only padding may follow: what else stands there would be cut off in silence."""
+    zero = cells == 0
+    if not zero.any():
+        return
+    cut = (np.logical_or.accumulate(zero, axis=1) & ~zero & (cells != 0x20)).any(axis=1)
+    if cut.any():
+        at = int(cut.argmax())
+        raise UnreadableValueError(
+            table.path,
+            each.name,
+            int(rows[at]) + 1,
+            rule="type",
+            expected="text without NUL",
+            observed=f"{cells[at].tobytes().rstrip(bytes([0, 0x20])).decode(table.codec, 'replace')!r} goes on behind a NUL",
+            remedy="have the value repaired in the export",
+        )
 
 
 def _decode_one(value: bytes | None, table: DbfTable, name: str, row: int) -> None:
