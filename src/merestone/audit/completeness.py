@@ -1,6 +1,6 @@
 """Whether the lineage of a dataset is complete for a version: the chain of each run, and published = accepted or held, minus removed.
 
-Not here: gaps inside one run's events (`lineage.complete`), damage (`publish.verify`, `lineage.proof`).
+Not here: gaps inside one run's events (`lineage.complete`), damage (`dataset.verify`, `lineage.proof`).
 """
 
 from __future__ import annotations

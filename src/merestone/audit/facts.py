@@ -1,6 +1,6 @@
 """The facts of one run for other catalogues, gathered from run manifest, run record and version.
 
-Not here: how they are written (`report.openlineage`, `report.prov`).
+Not here: how they are written (`render.openlineage`, `render.prov`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The facts of an ISO 19115 record: a version's or a run's lineage, its contract, extent and sources, gathered from the store.
 
-Not here: the XML (`report.iso19115`), its checks (`report.iso19115_lint`).
+Not here: the XML (`render.iso19115`), its checks (`render.iso19115_lint`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Questions about a dataset's lineage as the commands ask them: its runs, their scores, events that meet conditions.
 
-Not here: why one feature is as it is (`browse.why`), the gates over completeness (`completeness`).
+Not here: why one feature is as it is (`inspect.browse`), the gates over completeness (`completeness`).
 """
 
 from __future__ import annotations

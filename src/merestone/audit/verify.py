@@ -1,6 +1,6 @@
 """Proof of a whole dataset: every object that a version names, and every sealed run of the event store, down to each event's place in its tree.
 
-Not here: the data files and the index (`publish.verify`), the runs (`lineage.proof`); this joins the two.
+Not here: the data files and the index (`dataset.verify`), the runs (`lineage.proof`); this joins the two.
 """
 
 from __future__ import annotations

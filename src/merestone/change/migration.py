@@ -1,6 +1,6 @@
 """Which features only got another key: pairs of an old and a new key, by a table of them or by their content.
 
-Not here: reading the table (`run.key_table`), the label `rekeyed` of the feed, which says that contents are the same (`classes`).
+Not here: reading the table (`line.preparing.key_table`), the label `rekeyed` of the feed, which says that contents are the same (`classes`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The copy must be at the version that the step starts from, feature by feature, w
 a file beside it, that file is read back and has to have the digest of the version that the step ends at, and only then it takes the place
 of the old one. Another dataset gets the same rows through a publish of its own, with its own lineage and run record.
 
-Not here: where steps come from (`step`), formats (`extract`, `source`), the publish (`line`).
+Not here: where steps come from (`step`), formats (`inspect.extract`, `source`), the publish (`line`).
 """
 
 from __future__ import annotations

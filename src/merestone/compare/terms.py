@@ -1,8 +1,8 @@
 """Under which terms two sides are compared: key, types, grid and CRS, from a contract where there is one, otherwise from the rows.
 
-Not here: opening the sides (`sides`), the comparison (`diff`), drafting a contract to publish under (`init`).
+Not here: opening the sides (`sides`), the comparison (`diff`), drafting a contract to publish under (`drafts.init`).
 
-Without a contract: the key is found as `init` finds it and has to serve on both sides; columns on one side only are said and not
+Without a contract: the key is found as `drafts.init` finds it and has to serve on both sides; columns on one side only are said and not
 compared; an integer column that a null made a float column is still of integers; types that cannot be brought together are compared as
 text and said; the grid is the finer of the two measured ones, and across CRSs not finer than the newer side's on the ground.
 """

@@ -1,4 +1,4 @@
 """The agreement at the boundary as a value: its document, definition, checks and words.
 
-Not here: whether a delivery keeps it (`gate`), how a dataset is made (`run.publication`).
+Not here: whether a delivery keeps it (`gate`), how a dataset is made (`publication`).
 """

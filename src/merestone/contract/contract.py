@@ -1,6 +1,6 @@
 """The contract as a value: every clause of a spatial data contract, typed and frozen.
 
-Not here: reading YAML (`yaml_reader`), judging a document (`lint`), JSON Schema (`schema`), storage of versions (`contract.files`).
+Not here: reading YAML (`document.yaml_reader`), judging a document (`lint`), JSON Schema (`schema`), storage of versions (`contract.files`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A read document to a contract, or to every problem that it has.
 
-Not here: YAML (`yaml_reader`), the clauses (`definition`) and laws (`laws`), files (`contract.files`).
+Not here: YAML (`document.yaml_reader`), the clauses (`definition`) and laws (`laws`), files (`contract.files`).
 """
 
 from __future__ import annotations

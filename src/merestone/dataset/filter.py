@@ -10,7 +10,7 @@ Conditions are a small language of their own and no SQL: names and values are da
 
 Null is equal to nothing and unequal to nothing: only `is null` meets it. Text compares as NFC, by code point.
 
-Not here: reading the area from a file (`run.filtered`), folding change logs (`feed`).
+Not here: reading the area from a file (`inspect.filtered`), folding change logs (`feed`).
 """
 
 from __future__ import annotations

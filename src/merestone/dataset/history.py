@@ -1,6 +1,6 @@
 """The versions of a dataset, newest first, without reading a manifest for each: the lines that the current manifest keeps.
 
-Not here: what a line holds (`manifest`), writing chunks (`publish.history`).
+Not here: what a line holds (`manifest`), writing chunks (`writer.history`).
 
 A manifest cannot hold its own checksum, so its history ends with its parent; the pointer names the newest version. A chunk is a Parquet
 object of CHUNK_SCHEMA with the versions before the newest few. Chunks of one size are merged: their number grows with the logarithm of the

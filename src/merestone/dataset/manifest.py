@@ -1,6 +1,6 @@
 """What a published version is: the manifest as a value, and its JSON form.
 
-Not here: writing it (`publish.commit`), its file entries (`pages`), the versions before it (`history`), the rows behind it (`rows`), the
+Not here: writing it (`writer.commit`), its file entries (`pages`), the versions before it (`history`), the rows behind it (`rows`), the
 state of the features (`index`).
 """
 

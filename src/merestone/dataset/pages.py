@@ -1,6 +1,6 @@
 """The live data files of a version: entries in pages, of which the newest of each partition stands.
 
-Not here: writing a page (`publish.pages`), which files a reader needs (`version`).
+Not here: writing a page (`writer.pages`), which files a reader needs (`version`).
 
 A page is a Parquet object of PAGE_SCHEMA. For each partition that it names, its rows are all files of that partition; a partition without
 files has one row without a path, which keeps the column value that its name stands for.

@@ -1,6 +1,6 @@
 """What a roll-back took back, feature by feature: the page that a manifest names, as columns.
 
-Not here: making it (`publish.rollback`), what a delivery brings back of it (`change.withdrawn`).
+Not here: making it (`writer.rollback`), what a delivery brings back of it (`change.withdrawn`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The kinds of value that a document may hold; each gives its check, its JSON Schema and its words from one object.
 
-Not here: which keys a contract has (`definition`), which a publication has (`run.publication_reader`), YAML (`yaml_reader`).
+Not here: which keys a contract has (`contract.definition`), which a publication has (`publication.reader`), YAML (`yaml_reader`).
 """
 
 from __future__ import annotations

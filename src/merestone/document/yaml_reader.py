@@ -1,6 +1,6 @@
 """Bytes of a YAML 1.2 (or JSON) document to a plain tree, strictly and within fixed limits, with the line of every value.
 
-Not here: files (`contract.files`), what the keys of a contract mean (`definition`, `parse`), what those of a publication mean (`line`).
+Not here: files (`contract.files`), what the keys of a contract mean (`contract.definition`, `contract.parse`), what those of a publication mean (`line`).
 
 Only the YAML 1.2 core schema gives a plain scalar a type: null, true and false, decimal, 0o and 0x integers, decimal floats. So NO, on,
 12:30 and 2024-01-01 are text, while 012 is the number 12 and 1e3 the number 1000; whoever wants those as text puts them in quotes.

@@ -2,7 +2,7 @@
 
 Not here: finding the facts (`infer`, `init`), minting identifiers, writing files.
 
-What is drafted is read back by `parse` and by `run.publication_reader`, and lints without errors.
+What is drafted is read back by `parse` and by `publication.reader`, and lints without errors.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Faults of rows, batch after batch, gathered into findings with counts, samples and one sentence each.
 
-Not here: the checks that find the faults (`feature`, `delivery`, `normalise.cast`), their layout on a screen (`report.text`).
+Not here: the checks that find the faults (`feature`, `delivery`, `normalise.cast`), their layout on a screen (`render.text`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where the findings of a check are: every faulty row and every place of a topology breach, as a table, as a layer, and for the page.
 
-Not here: the findings (`check`), the page (`render.findings_page`), writing rows of a dataset (`extract`).
+Not here: the findings (`check`), the page (`render.findings_page`), writing rows of a dataset (`inspect.extract`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The record of every move: events, their store, and reading them.
 
-Not here: what the stages do (`normalise`, `gate`, `change`, `publish`), rendering of results (`render`).
+Not here: what the stages do (`normalise`, `gate`, `change`, `line`), rendering of results (`render`).
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
 """One form for every answer: a frozen dataclass gives its JSON object and the JSON Schema of that object.
 
-Not here: the answers themselves (`result`, `answers`), printing (`render.jsonout`).
+Not here: the answers themselves (`result`, `api.answers`), printing (`render.jsonout`).
 
 The object holds the fields of the class in their order. A field whose metadata are `PERSON` is for people and stays out of the object.
 `renamed` gives a field another name in JSON, and `when_set` leaves a field out where it is None. The words of a field in the schema and

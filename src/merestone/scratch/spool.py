@@ -1,6 +1,6 @@
 """Candidates at rest in a scratch folder: memory is bounded by settings and not by the dataset.
 
-Not here: what a candidate is (`line.receiving.candidates`), the dataset's own files (`publish.files`).
+Not here: what a candidate is (`line.receiving.candidates`), the dataset's own files (`writer.files`).
 """
 
 from __future__ import annotations

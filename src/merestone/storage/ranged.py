@@ -1,6 +1,6 @@
 """An object as a seekable file, over ranged reads: what stores without files of their own answer to `open`.
 
-Not here: the reads themselves (a store's `get_range`), Parquet (`dataset.rows`).
+Not here: the reads themselves (`port`), Parquet (`dataset.rows`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is written down of rows at fault: the rows as delivered, and one line for each row and rule.
 
-Not here: findings for people (`gate.findings.FindingTally`), where the files go (`publish.files`).
+Not here: findings for people (`gate.findings.FindingTally`), where the files go (`writer.files`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pass 3, touched partitions: which rows leave each, and which arrive.
 
-Not here: writing one (`rewrite_partition`), which partitions are touched (`change.plan`), making it a version (`publish.commit`).
+Not here: writing one (`rewrite_partition`), which partitions are touched (`change.plan`), making it a version (`writer.commit`).
 """
 
 from __future__ import annotations

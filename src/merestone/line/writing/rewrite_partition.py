@@ -1,6 +1,6 @@
 """The task of pass 3: one partition written anew beside the old one, by itself and in any process.
 
-Not here: which partitions are touched (`change.plan`), making the files a version (`publish.commit`).
+Not here: which partitions are touched (`change.plan`), making the files a version (`writer.commit`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The hash tree over the events of a run: leaves, roots and inclusion proofs.
 
-Not here: where the events and the roots are kept (`store`), the comparison with what is kept (`verify`).
+Not here: where the events and the roots are kept (`store`), the comparison with what is kept (`audit.verify`).
 
 The tree is that of RFC 6962 section 2.1 with blake2b (32 bytes) for SHA-256: leaf = H(0x00 || event), node = H(0x01 || left || right), an
 odd last node moves up unchanged, the root of nothing is H(""). A run's tree has two storeys: one tree over the events of each part, in the

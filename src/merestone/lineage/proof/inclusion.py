@@ -1,6 +1,6 @@
 """Evidence: that the sealed runs are what was sealed (`verify_runs`), and that an event is part of a run (`prove`).
 
-Not here: the tree itself (`merkle`), the data files of a dataset (`publish.verify`).
+Not here: the tree itself (`merkle`), the data files of a dataset (`dataset.verify`).
 
 What is compared: each part with its run manifest (size, checksum, rows, order, event ids, Merkle root), each run manifest with its own root,
 with the counts of its events, and with the checksum that others remember of it: the next runs (`heads`), and the dataset's manifests and run

@@ -1,6 +1,6 @@
 """Whether the events of a run tell the whole story: no gap in the sequence, no stage left out, nothing after a refusal.
 
-Not here: which rows stand (`deduplicate`), the comparison with what was published (`line`).
+Not here: which rows stand (`deduplication`), the comparison with what was published (`line`).
 """
 
 from __future__ import annotations
