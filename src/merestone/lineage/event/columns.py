@@ -8,7 +8,6 @@ The compact form keeps the event id as 16 bytes and every other text as a dictio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +50,7 @@ def check_feature_ids(feature_ids: pa.Array) -> None:
         raise ValueError(f"feature_id {feature_ids[row].as_py()!r} in row {row} of the batch may not be part of an event's identity")
 
 
-def event_ids(run_id: Any, stage: pa.Array, feature_id: pa.Array, event_type: pa.Array) -> npt.NDArray[np.uint8]:
+def event_ids(run_id: pa.Array | str, stage: pa.Array | str, feature_id: pa.Array, event_type: pa.Array | str) -> npt.NDArray[np.uint8]:
     """`event.make_event_id` of many events whose texts are checked: uint8, shape (events, 16).
 
     `feature_id` is a pyarrow string array or dictionary column; the others are such columns too, or one text for all.
@@ -136,7 +135,7 @@ class Alike:
         return coded(self._zeros, pa.array([text], pa.string()))
 
 
-def coded(codes: Any, texts: pa.Array) -> pa.Array:
+def coded(codes: npt.NDArray[np.int32] | pa.Array, texts: pa.Array) -> pa.Array:
     """A dictionary column from int32 codes (NumPy or pyarrow) that are known to be within the texts."""
     return pa.DictionaryArray.from_arrays(codes, texts, safe=False)
 

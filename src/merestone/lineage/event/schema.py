@@ -19,7 +19,7 @@ from ruamel.yaml.error import YAMLError
 VERSION_KEY = b"merestone.lineage.schema_version"
 """Where an event file's Arrow metadata says by which version of the schema it was written."""
 
-ARROW_TYPES: dict[str, Any] = {
+ARROW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
     "int32": pa.int32(),
     "int64": pa.int64(),

@@ -65,7 +65,7 @@ class Batch:
     """Some lines or rows of a file: `lines` of them, the events among them (LINEAGE_ARROW_SCHEMA, in their order), and the others."""
 
     lines: int
-    events: Any
+    events: pa.Table
     quarantined: tuple[Quarantined, ...]
 
 
@@ -77,7 +77,7 @@ class _Draft:
     event of a row or says by ValueError why there is none; `text` what the row said.
     """
 
-    table: Any
+    table: pa.Table
     doubt: Bools
     numbers: npt.NDArray[np.int64]
     one: Callable[[int], LineageEvent]
@@ -419,7 +419,7 @@ def _doubtful(table: pa.Table) -> Bools:
     return doubt
 
 
-def _targets(column: pa.ChunkedArray) -> tuple[Any, Bools]:
+def _targets(column: pa.ChunkedArray) -> tuple[pa.Array, Bools]:
     """The target systems in their canonical spelling, and the rows whose system has none."""
     encoded = columns.one_chunk(columns.one_chunk(column).dictionary_encode())
     names: list[str | None] = []

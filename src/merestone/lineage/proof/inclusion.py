@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -190,7 +191,7 @@ def _verify_totals(run: RunManifest) -> Iterator[Damage]:
         yield Damage(run.path, "its total of events is not the sum over its parts")
 
 
-def leaves_of(run: RunManifest) -> Any:
+def leaves_of(run: RunManifest) -> npt.NDArray[np.uint8]:
     """The leaves of a run's Merkle tree, as its run manifest gives them: those of its own parts, also where they have expired."""
     return merkle.leaves_of_run([bytes.fromhex(each["root"]) for each in run.doc["parts"]], said(run.doc))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +21,7 @@ SEVERITY = {"PASS": 0, "WARN": 1, "REJECT": 2}
 _UNPAYLOADED = ("sequence", "event_time_utc")  # what two deliveries of one event may differ in
 _SLICE = 65_536  # rows encoded at a time
 _STRETCH = 2_048  # rows: pieces of a table that are this long on average are not copied
+_Whole = npt.NDArray[np.int32] | npt.NDArray[np.int64]  # codes of a dictionary column are int32, counted ones int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def deduplicate_report(table: pa.Table) -> DeduplicationReport:
     return DeduplicationReport(table.num_rows, standing, int(replay.sum()), int(correction.sum()), int(conflict.sum()), samples)
 
 
-def _sharing(table: pa.Table) -> tuple[Any, Any]:
+def _sharing(table: pa.Table) -> tuple[npt.NDArray[np.int64], _Whole]:
     """The rows that share their event_id with another, in no order, and for each of them a number per event_id."""
     words = columns.words(table.column("event_id"))
     if words is not None:
@@ -123,7 +125,7 @@ def _sharing(table: pa.Table) -> tuple[Any, Any]:
     return rows, codes[rows]
 
 
-def _standing(table: pa.Table) -> Any:
+def _standing(table: pa.Table) -> npt.NDArray[np.bool_] | None:
     """Which rows stand, None for all."""
     rows, codes = _sharing(table)
     if not len(rows):
@@ -138,7 +140,7 @@ def _standing(table: pa.Table) -> Any:
     return keep
 
 
-def _kept(table: pa.Table, keep: Any) -> pa.Table:
+def _kept(table: pa.Table, keep: npt.NDArray[np.bool_]) -> pa.Table:
     """The rows for which `keep` is true. What is repeated are mostly whole batches: long stretches are cut out without a copy."""
     edges = np.flatnonzero(np.diff(keep, prepend=False, append=False))
     if len(edges) * _STRETCH > table.num_rows:
@@ -146,12 +148,14 @@ def _kept(table: pa.Table, keep: Any) -> pa.Table:
     return pa.concat_tables([table.slice(0, 0), *(table.slice(start, end - start) for start, end in edges.reshape(-1, 2).tolist())])
 
 
-def _by_event(codes: Any, sequence: Any, severity: Any, rows: Any) -> Any:
+def _by_event(
+    codes: _Whole, sequence: npt.NDArray[np.int64], severity: npt.NDArray[np.int32], rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
     """An order in which the row that stands comes last among the rows of its event."""
     return np.lexsort((-rows, severity, sequence, codes))
 
 
-def _last_alike(*keys: Any) -> Any:
+def _last_alike(*keys: _Whole) -> npt.NDArray[np.int64]:
     """For each row of sorted keys, the place of the last row with the same keys."""
     changes = np.zeros(len(keys[0]), np.bool_)
     for key in keys:
@@ -161,16 +165,16 @@ def _last_alike(*keys: Any) -> Any:
     return np.repeat(ends, np.diff(ends, prepend=-1))
 
 
-def _integers(table: pa.Table, name: str) -> Any:
+def _integers(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
     return np.asarray(columns.one_chunk(table.column(name)).fill_null(-1))
 
 
-def severity(table: pa.Table) -> Any:
+def severity(table: pa.Table) -> npt.NDArray[np.int32]:
     """The `SEVERITY` of each row's outcome: int32, shape (rows,)."""
     return np.asarray(pc.index_in(columns.one_chunk(table.column("outcome")), pa.array(list(SEVERITY))).fill_null(-1))
 
 
-def _payload(table: pa.Table) -> Any:
+def _payload(table: pa.Table) -> npt.NDArray[np.int32]:
     """A number per payload: all fields but sequence and event_time_utc."""
     pieces = [merkle.encode_events(table.slice(start, _SLICE), without=_UNPAYLOADED) for start in range(0, table.num_rows, _SLICE)]
     return np.asarray(columns.one_chunk(pa.chunked_array(pieces, pa.binary()).dictionary_encode()).indices)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -32,7 +33,7 @@ _WRITER_CAN_BLOOM = "bloom_filter_options" in inspect.signature(pq.ParquetWriter
 class PartUnit:
     """The events of one part: compact, in the order in which they came, all with one target CRS. `group_rows` go into a row group."""
 
-    events: Any
+    events: pa.Table
     target_crs: str
     group_rows: int
 
@@ -59,7 +60,7 @@ def part_units(events: pa.Table, group_rows: int) -> Iterator[PartUnit]:
             yield PartUnit(mine, target, group_rows)
 
 
-def encode_part(unit: PartUnit) -> tuple[Any, PartFacts]:
+def encode_part(unit: PartUnit) -> tuple[pa.Buffer, PartFacts]:
     """The Parquet file of a part (a pyarrow.Buffer), and what is known of it."""
     table, rows = unit.events, unit.group_rows
     order = pa.array(_order(table))
@@ -76,7 +77,7 @@ def encode_part(unit: PartUnit) -> tuple[Any, PartFacts]:
     return data, PartFacts(table.num_rows, data.size, hashlib.sha256(data).hexdigest(), tree.root(), unit.target_crs, first, last)
 
 
-def _order(table: pa.Table) -> Any:
+def _order(table: pa.Table) -> npt.NDArray[np.int64]:
     """The rows by the bytes of feature_id, then by sequence: positions."""
     features = columns.one_chunk(table.column("feature_id"))
     ranks = np.empty(len(features.dictionary), np.int32)

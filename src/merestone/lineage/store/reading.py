@@ -261,14 +261,14 @@ class _Group:
         return self.low is None or self.high is None or (self.high >= low and (high is None or self.low < high))
 
 
-def _groups_of(reader: Any, part: Part) -> list[_Group]:
+def _groups_of(reader: pq.ParquetFile, part: Part) -> list[_Group]:
     column = reader.schema_arrow.names.index("feature_id")
     found = []
     for number in range(reader.metadata.num_row_groups):
         group = reader.metadata.row_group(number)
         limits = group.column(column).statistics
-        known = limits is not None and limits.has_min_max
-        found.append(_Group(part, number, group.num_rows, limits.min if known else None, limits.max if known else None))
+        low, high = (limits.min, limits.max) if limits is not None and limits.has_min_max else (None, None)
+        found.append(_Group(part, number, group.num_rows, low, high))
     return found
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -78,7 +78,7 @@ def select(
     """
     for attempts in runs:
         if conditions.feature is not None:
-            tables: Iterable[Any] = [history(store, conditions.feature, root, runs=attempts)]
+            tables: Iterable[pa.Table] = [history(store, conditions.feature, root, runs=attempts)]
         else:
             tables = scan(store, attempts, root, names=LINEAGE_ARROW_SCHEMA.names)
         for table in tables:
@@ -87,6 +87,6 @@ def select(
                 yield found
 
 
-def _true(values: pa.ChunkedArray) -> Any:
+def _true(values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     """Null is not true."""
     return np.asarray(pc.fill_null(values, False), dtype=bool)

@@ -43,7 +43,7 @@ RUNS = "_runs"
 ROOT = "_lineage"
 PART_ROWS = 1_000_000  # a usual night is one part; a question about one feature reads one footer of it
 GROUP_ROWS = 16_384
-CarryOut = Callable[[Callable[[PartUnit], tuple[Any, PartFacts]], Iterable[PartUnit]], Iterable[tuple[Any, PartFacts]]]
+CarryOut = Callable[[Callable[[PartUnit], tuple[pa.Buffer, PartFacts]], Iterable[PartUnit]], Iterable[tuple[pa.Buffer, PartFacts]]]
 VERDICTS = {"PASS": "passed", "REJECT": "rejected", "WARN": "warned"}
 _COPY = 1 << 20
 
