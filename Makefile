@@ -47,21 +47,21 @@ demo: $(VENV)/.run  ## the main job on real data: publish, publish again, look a
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test  ## the tests, under ten minutes
-	$(BIN)/python -m pytest -q -n auto -m 'not soak and not field'
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not soak and not field'
 
 test-lowest:       ## the tests on the oldest versions that pyproject.toml allows
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check --quiet install uv
 	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct -e '.[test]'
-	$(VENV)-lowest/bin/python -m pytest -q -n auto -m 'not soak and not field'
+	$(VENV)-lowest/bin/python -m pytest -q -n auto --dist worksteal -m 'not soak and not field'
 
 test-without-kernel: ## the tests with NumPy in the place of the compiled kernel
 	$(PYTHON) -m venv $(VENV)-numpy
 	MERESTONE_WITHOUT_KERNEL=1 $(VENV)-numpy/bin/python -m pip --disable-pip-version-check --quiet install '.[test]'
-	cd tests && ../$(VENV)-numpy/bin/python -P -m pytest -q -n auto -m 'not soak and not field'
+	cd tests && ../$(VENV)-numpy/bin/python -P -m pytest -q -n auto --dist worksteal -m 'not soak and not field'
 
 test-memory: $(VENV)/.test  ## the tests of the line on a store in memory, with the manners of an object store
-	$(BIN)/python -m pytest -q -n auto -m 'not soak and not field' tests/line --store memory
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not soak and not field' tests/line --store memory
 
 lint: $(VENV)/.dev  ## format, ruff, strict types, import layers
 	$(BIN)/ruff format --check .

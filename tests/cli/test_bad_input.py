@@ -274,7 +274,7 @@ SETTINGS = [
     ("unknown clause", lambda p: terms(p, axis_ordre="lon_lat"), 2, "axis_ordre", "failed"),
     ("broken contract", lambda p: p.contract.write_text("crs_epsg: [\n"), 2, "product.contract.yaml", "failed"),
     ("missing contract", lambda p: p.contract.unlink(), 2, "product.contract.yaml", "failed"),
-    ("same stamp, other body", field_renamed, 2, "contract_version", "failed"),
+    ("same stamp, other body", field_renamed, 5, "same number", "failed"),
     ("another major", lambda p: p.stamp("v2.0.0") or p.write(p.first), 2, "MAJOR", "failed"),
     ("another key", lambda p: edits(p, key="owner"), 2, "owner", "failed"),
     ("another scheme", lambda p: edits(p, partition="none"), 2, "partition", "failed"),

@@ -172,7 +172,7 @@ import sys
 from importlib import import_module
 from merestone.cli.main import root
 import_module(root.lazy[{name!r}].module)
-rooms = ("merestone.gate", "merestone.change", "merestone.line.publish", "merestone.drafts")
+rooms = ("merestone.gate.feature", "merestone.change", "merestone.line.publish", "merestone.drafts")
 sys.exit(" ".join(room for room in rooms if room in sys.modules) or 0)
 """
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
