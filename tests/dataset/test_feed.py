@@ -172,7 +172,10 @@ def test_a_row_that_is_not_where_the_log_says_is_an_error(mini):
     assert rows_of(version, feed, "partition").num_rows == 2
     elsewhere = feed.set_column(feed.schema.names.index("partition"), "partition", pa.array(["district=D1", "district=D9"]))
     assert rows_of(version, elsewhere, "partition").num_rows == 2, "a partition more or less: the key decides"
-    for wrong in (feed.set_column(0, "key", pa.array([b"sp", b"sz"])), feed.set_column(10, "partition", pa.array(["district=D9"] * 2))):
+    for wrong in (
+        feed.set_column(0, "key", pa.array([b"sp", b"sz"])),
+        feed.set_column(feed.schema.names.index("partition"), "partition", pa.array(["district=D9"] * 2)),
+    ):
         with pytest.raises(CorruptError, match="of 2 features"):
             rows_of(version, wrong, "partition")
 
@@ -187,6 +190,7 @@ def step(*lines):
                 "class": kind,
                 "reversed": "reversed" in labels,
                 "rekeyed": "rekeyed" in labels,
+                "backfilled": False,
                 "attributes": "attributes" in labels,
                 "geometry": "geometry" in labels or "reversed" in labels,
                 "geometry_change": None,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from shapely import Point
 
+import merestone
 from estate import geoparquet
 from merestone.line.judging import guards_before_processing
 
@@ -86,3 +88,44 @@ def test_a_sample_does_not_count_it_either(product, tmp_path, monkeypatch):
     agree_on_the_note(product)
     night = product.publish(deliver(tmp_path / "2.parquet", note=["x"] * 1_000, size=1_000))
     assert (night.status, night.result.delta.changed) == ("published", 1_000), night.said
+
+
+def labelled(product, **asked):
+    """What `changes` says: its counts of `backfilled` and of what no change log holds, and the labelled keys, three ways."""
+    out = product.folder / "feed.parquet"
+    told = merestone.changes(product.dataset, keys=True, out=out, **asked)
+    written = pq.read_table(out)
+    in_file = written.filter(written.column("backfilled")).column("feature_id").to_pylist()
+    in_feed = told.feed.table.filter(told.feed.table.column("backfilled")).num_rows
+    assert (told.delta.suppressed, told.delta.refreshed) == (None, None)
+    assert told.delta.backfilled == len(in_file) == in_feed
+    assert told.keys["backfilled"] == tuple(in_file)
+    return in_file
+
+
+def test_changes_label_what_was_backfilled_as_the_night_counted_it(product, tmp_path):
+    """Filled rows, of them three edited besides and one that had no value: three ways to say it, one answer."""
+    product.publish(deliver(tmp_path / "1.parquet"))
+    agree_on_the_note(product)
+    night = product.publish(deliver(tmp_path / "2.parquet", note=[None, *["x"] * (SIZE - 1)], edit=(0, 1, 2)))
+    here = [f"p{n:05}" for n in range(3, SIZE)]
+    assert (night.status, night.result.delta.backfilled) == ("published", len(here)), night.said
+    assert labelled(product) == here
+    assert labelled(product, where="v >= 10") == here[7:]
+    # Folded: what counts is that the field held no value where the feed starts.
+    product.publish(deliver(tmp_path / "3.parquet", note=[None, *["y"] * 4, *["x"] * (SIZE - 5)], edit=(0, 1, 2)))
+    assert labelled(product) == []
+    assert labelled(product, from_version=1) == here
+
+
+def test_one_row_filled_is_counted_like_a_mass(product, tmp_path):
+    product.publish(deliver(tmp_path / "1.parquet"))
+    agree_on_the_note(product)
+    product.publish(deliver(tmp_path / "2.parquet", note=[None] * SIZE))
+    night = product.publish(deliver(tmp_path / "3.parquet", note=["x", *[None] * (SIZE - 1)], edit=(1,)))
+    assert (night.result.delta.changed, night.result.delta.backfilled) == (2, 1), night.said
+    assert labelled(product) == ["p00000"]
+    # The field holds a value now, in another row than the next one.
+    night = product.publish(deliver(tmp_path / "4.parquet", note=["x", "x", *[None] * (SIZE - 2)], edit=(1,)))
+    assert (night.result.delta.changed, night.result.delta.backfilled) == (1, 0), night.said
+    assert labelled(product) == []

@@ -77,7 +77,8 @@ def test_over_random_histories(pool, order, back, tmp_path_factory):
             night = made.publish(source, confirm=night.result.confirm)
         if night.status == "published" and made.version > 1:
             assert {name: count for name, count in feed.changes(made.dataset).counts().items() if name != "reversed"} == {
-                name: getattr(night.result.delta, name) for name in ("added", "changed", "removed", "moved", "reprocessed", "rekeyed")
+                name: getattr(night.result.delta, name)
+                for name in ("added", "changed", "removed", "moved", "reprocessed", "rekeyed", "backfilled")
             }
     if back and len(made.dataset.versions()) > 1:
         roll_back(made.dataset, to=1, reason="test")

@@ -92,7 +92,8 @@ class Comparison:
 
     suppressed, attributes, geometry, reversed: bool (n,); move: float64 (n,), the largest distance in units of the contract's CRS (NaN
     where the geometry is the same or one side has none); fields: for each compared attribute a bool (n,) of "differs"; blanks: attributes
-    differ only in blanks at the end of text; kept: for each column a bool (n,) of "differs by noise only: the published value stays".
+    differ only in blanks at the end of text; held_before: the attributes that held a value in a published row in which they differ;
+    kept: for each column a bool (n,) of "differs by noise only: the published value stays".
     """
 
     suppressed: Mask
@@ -102,6 +103,7 @@ class Comparison:
     move: npt.NDArray[np.float64]
     fields: tuple[tuple[str, Mask], ...]
     blanks: Mask
+    held_before: frozenset[str]
     kept: tuple[tuple[str, Mask], ...]
 
 
@@ -125,10 +127,13 @@ def compare(
     any_attribute = np.zeros(n, bool)
     only_blanks = np.ones(n, bool)
     kept: dict[str, Mask] = {}
+    held_before = set()
     for each in layout.fields:
         alone = layout.only(each.name)
         differs = _differ(after, before, alone)
         if differs.any():
+            if (differs & np.asarray(before.column(each.name).is_valid())).any():
+                held_before.add(each.name)
             near = differs & _near(each, delivered, before, noise)
             if near.any():
                 kept[each.name] = near
@@ -157,6 +162,7 @@ def compare(
         move=np.where(moved, kernel.largest_move(new, old), np.nan),
         fields=tuple(changed),
         blanks=only_blanks & any_attribute & ~moved,
+        held_before=frozenset(held_before),
         kept=tuple(kept.items()),
     )
 

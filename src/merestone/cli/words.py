@@ -144,7 +144,7 @@ def _fresh(result: StatusResult) -> str:
 
 def rolled_back(result: RollbackResult, typed: str) -> str:
     """The end of `rollback`."""
-    delta = result.delta.to_json()
+    delta = result.delta.known()
     step = ", ".join(f"{count(delta[name])} {name}" for name in _STEPS if delta[name])
     head = f"{result.name} v{result.version} is v{result.to} again: {step or 'no feature changed'}"
     lines = [head, _row("reason", visible(result.reason))]

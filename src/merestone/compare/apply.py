@@ -42,7 +42,7 @@ from merestone.normalise.values import arrow_type, is_text
 from merestone.publication.publication import GuardRule, KeyRule, PartitionRule, Publication
 from merestone.results.finding import Finding
 from merestone.results.progress import Watch, nobody, staged
-from merestone.results.result import ApplyResult, Counts
+from merestone.results.result import ApplyResult, of_feed
 from merestone.rules import catalogue
 from merestone.scratch.read_once import ReadOnce
 from merestone.source.open import open_unjudged
@@ -332,7 +332,7 @@ def _version(head: Current | None) -> int | None:
 def _result(
     step: VersionStep, onto: str, status: Any, found: str, clock: float, version: int | None = None, findings: tuple[Finding, ...] = ()
 ) -> ApplyResult:
-    delta = Counts(**step.counts)
+    delta = of_feed(step.counts)
     return ApplyResult(
         name=step.name,
         start=step.start.version,

@@ -21,18 +21,23 @@ import pyarrow.compute as pc
 from merestone.dataset.known import CHANGES_SCHEMA
 from merestone.dataset.manifest import HistoryLine, Manifest, ObjectRef
 from merestone.dataset.proved import HINT, opened, proving
+from merestone.dataset.values import split_new, without_values
 from merestone.dataset.version import Dataset, Version, boxes
 from merestone.errors import CorruptError, UsageError
 from merestone.identity import key as keying
 from merestone.storage.port import Store
 
+LABELS = ("reversed", "rekeyed", "backfilled")
+"""What a feed says of keys in a class. A change log does not hold `backfilled`: it follows from the version where the feed starts."""
 CLASSES = ("added", "changed", "removed", "moved", "reprocessed")
 ADDED, CHANGED, REMOVED, MOVED, REPROCESSED = range(len(CLASSES))
 FEED_SCHEMA = pa.schema(
     [
         pa.field("key", pa.binary(), nullable=False),
         pa.field("class", pa.string(), nullable=False),
-        *(CHANGES_SCHEMA.field(name) for name in ("reversed", "rekeyed", "attributes", "geometry", "geometry_change", "fields")),
+        *(CHANGES_SCHEMA.field(name) for name in ("reversed", "rekeyed")),
+        pa.field("backfilled", pa.bool_(), nullable=False),
+        *(CHANGES_SCHEMA.field(name) for name in ("attributes", "geometry", "geometry_change", "fields")),
         ("digest", pa.binary(16)),
         ("old_digest", pa.binary(16)),
         ("partition", pa.string()),
@@ -69,7 +74,7 @@ def counted(table: Any) -> dict[str, int]:
     kinds = table.column("class").cast(pa.string())
     found = {each["values"]: each["counts"] for each in pc.value_counts(kinds).to_pylist()}
     pairs = pc.and_(table.column("rekeyed"), pc.equal(kinds, "added"))
-    labels = {"reversed": table.column("reversed"), "rekeyed": pairs}
+    labels = {name: table.column(name) for name in LABELS if name in table.column_names} | {"rekeyed": pairs}
     return {name: found.get(name, 0) for name in CLASSES} | {name: pc.sum(each).as_py() or 0 for name, each in labels.items()}
 
 
@@ -98,6 +103,8 @@ def changes(dataset: Dataset, from_version: int | None = None, to_version: int |
     steps, base = _steps(dataset, start, target.version)
     table = fold([read_log(dataset.store, step.changes) for step in reversed(steps)])
     version = Version(dataset.store, target)
+    if base is not None:
+        table = _label_backfilled(table, Version(dataset.store, base))
     key = key_columns(version, table, base)
     if not with_rows:
         return Changes(start, target.version, table, key)
@@ -118,6 +125,7 @@ def backwards(change: Changes) -> Changes:
         table = table.set_column(table.schema.get_field_index(one), FEED_SCHEMA.field(one), then)
         table = table.set_column(table.schema.get_field_index(other), FEED_SCHEMA.field(other), now)
     table = table.set_column(table.schema.get_field_index("class"), FEED_SCHEMA.field("class"), turned)
+    table = _with_backfilled(table, np.zeros(table.num_rows, bool))  # on the way back the values go
     return Changes(change.to_version, change.from_version, table, change.key, change.after, change.before)
 
 
@@ -192,7 +200,14 @@ def read_log(store: Store, ref: ObjectRef) -> pa.Table:
             parts.append(part.set_column(1, "class", names).filter(pc.is_in(names, value_set=pa.array(CLASSES))))
     columns = {"partition": pa.string(), "old_partition": pa.string(), "digest": pa.binary(16), "old_digest": pa.binary(16)}
     tables = [
-        pa.table({name: part.column(name).cast(columns.get(name, FEED_SCHEMA.field(name).type)) for name in FEED_SCHEMA.names})
+        pa.table(
+            {
+                each.name: pa.array(np.zeros(part.num_rows, bool))
+                if each.name == "backfilled"
+                else part.column(each.name).cast(columns.get(each.name, each.type))
+                for each in FEED_SCHEMA
+            }
+        )
         for part in parts
     ]
     return pa.concat_tables(tables) if tables else FEED_SCHEMA.empty_table()
@@ -333,6 +348,7 @@ def _fold(table: Any, step: npt.NDArray[np.int64]) -> Any:
             "class": pa.array(np.array([*CLASSES, ""], dtype=object)[kind], pa.string()),
             "reversed": pa.array(changed & whether(flag["reversed"] | (kinds != CHANGED), every=True) & ~returned),
             "rekeyed": _rekeyed(kind, digest, old_digest),
+            "backfilled": pa.array(np.zeros(len(kind), bool)),
             "attributes": pa.array(changed & (whether(flag["attributes"]) | returned)),
             "geometry": pa.array(geometry),
             "geometry_change": pc.if_else(pa.array(geometry), sizes, pa.scalar(None, pa.float64())),
@@ -344,6 +360,33 @@ def _fold(table: Any, step: npt.NDArray[np.int64]) -> Any:
         }
     )
     return out.filter(pa.array(kind >= 0))
+
+
+def _label_backfilled(table: pa.Table, base: Version) -> pa.Table:
+    """Mark the features that changed only in fields which held no value in the version where the feed starts.
+
+    Raises:
+        CorruptError: a data file of that version is missing, cut or altered.
+    """
+    changed, values, shapes = (
+        np.asarray(each.combine_chunks()).astype(bool)
+        for each in (pc.equal(table.column("class"), "changed"), table.column("attributes"), table.column("geometry"))
+    )
+    lists = table.column("fields").combine_chunks()
+    label = changed & values & ~shapes & np.asarray(lists.is_valid())
+    if not label.any():
+        return table
+    owner, names = np.asarray(pc.list_parent_indices(lists)), pc.list_flatten(lists)
+    new, known = split_new(names.filter(pa.array(label[owner])).unique().to_pylist(), base.manifest.contract)
+    filled = new | without_values(base.store, base.files, known) if known else new
+    other = ~np.asarray(pc.is_in(names, value_set=pa.array(sorted(filled), pa.string())))
+    label[owner[other]] = False
+    return _with_backfilled(table, label)
+
+
+def _with_backfilled(table: pa.Table, label: npt.NDArray[np.bool_]) -> pa.Table:
+    place = table.schema.get_field_index("backfilled")
+    return table.set_column(place, FEED_SCHEMA.field("backfilled"), pa.array(label))
 
 
 def _codes(table: pa.Table) -> npt.NDArray[np.int64]:

@@ -185,7 +185,7 @@ def filtered(change: Changes, wanted: Filter, geometry: str) -> Changes:
     kinds[comes], kinds[goes] = "added", "removed"
     both = pa.array(there & here)
     columns: dict[str, Any] = {"key": table.column("key"), "class": pa.array(kinds.tolist(), pa.string())}
-    for name in ("reversed", "attributes", "geometry"):  # said of a feature that is there before and after
+    for name in ("reversed", "backfilled", "attributes", "geometry"):  # said of a feature that is there before and after
         columns[name] = pc.and_(table.column(name), both)
     for name in ("geometry_change", "fields"):
         columns[name] = pc.if_else(both, table.column(name), pa.scalar(None, FEED_SCHEMA.field(name).type))

@@ -159,7 +159,7 @@ def check_changes_path(path: str) -> None:
 def changes_table(version: Version, change: Changes) -> Any:
     """A change as one table, one row per touched key, ordered by key bytes.
 
-    Columns: `feature_id`; `class`, `reversed`, `rekeyed`, `attributes_changed`, `geometry_changed`, `geometry_change` (the largest
+    Columns: `feature_id`; `class`, `reversed`, `rekeyed`, `backfilled`, `attributes_changed`, `geometry_changed`, `geometry_change` (the largest
     distance, in units of the CRS), `fields`; `old_partition`, `partition`; `before` and `after` (structs of all attributes, null where
     the feature did not or does not exist); `key` (canonical bytes), `old_digest`, `digest`; `geometry` (after) and `geometry_before`, as
     WKB.
@@ -182,6 +182,7 @@ def changes_table(version: Version, change: Changes) -> Any:
             "class": feed.column("class"),
             "reversed": feed.column("reversed"),
             "rekeyed": feed.column("rekeyed"),
+            "backfilled": feed.column("backfilled"),
             "attributes_changed": feed.column("attributes"),
             "geometry_changed": feed.column("geometry"),
             "geometry_change": feed.column("geometry_change"),
@@ -236,6 +237,7 @@ def change_features(table: pa.Table) -> Iterator[str]:
         "class",
         "reversed",
         "rekeyed",
+        "backfilled",
         "attributes_changed",
         "geometry_changed",
         "geometry_change",

@@ -24,7 +24,7 @@ from merestone.reference.ground import metres_per_unit, unit_name
 from merestone.reference.systems import horizontal, of_code
 from merestone.render import sampling
 from merestone.render.map import FEATURES, ChangeMap, MapFeature
-from merestone.results.result import CLASSES, Changed, Counts, DiffResult, most_changed
+from merestone.results.result import CLASSES, Changed, Counts, DiffResult, most_changed, of_feed
 
 CONTEXT = 4_000
 """How many unchanged features are drawn pale beneath a change."""
@@ -33,9 +33,8 @@ _VALUES = 12  # attributes that are shown of an added or removed feature
 
 
 def counts(change: Changes) -> Counts:
-    """How many keys each class and label has. `suppressed` is not part of a feed."""
-    found = change.counts()
-    return Counts(**{name: found[name] for name in (*CLASSES, "reversed", "rekeyed", "reprocessed")})
+    """How many keys each class and label has. A feed does not hold rows that look the same to a reader, so they are not known here."""
+    return of_feed(change.counts())
 
 
 def changes(
@@ -74,7 +73,7 @@ def difference(dataset: Dataset, change: Changes, *, with_keys: bool = False) ->
             name: tuple(text.filter(pc.equal(table.column("class").combine_chunks(), name)).to_pylist())
             for name in (*CLASSES, "reprocessed")
         }
-        listed |= {name: tuple(text.filter(table.column(name).combine_chunks()).to_pylist()) for name in ("reversed", "rekeyed")}
+        listed |= {name: tuple(text.filter(table.column(name).combine_chunks()).to_pylist()) for name in feed.LABELS}
     present = table.num_rows - found.removed
     return DiffResult(
         before=f"{target.name} v{change.from_version}" if change.from_version else f"{target.name}, from nothing",
@@ -161,7 +160,7 @@ def _features(dataset: Dataset, change: Changes, target: Version, shown: Any) ->
             before=old.pop("", None),
             after=new.pop("", None),
             fields=tuple(_differences(row["class"], row["fields"], old, new)),
-            labels=tuple(name for name in ("reversed", "rekeyed") if row[name]),
+            labels=tuple(name for name in feed.LABELS if row[name]),
             move=row["geometry_change"],
         )
 

@@ -36,7 +36,7 @@ def fates(result: PublishResult) -> dict[str, int]:
         "unchanged": result.unchanged,
         "rejected": result.rejected,
         "held": result.held,
-        **result.delta.to_json(),
+        **result.delta.known(),
     }
 
 
@@ -112,7 +112,7 @@ def finish(run: Run, result: PublishResult, lineage: SealedRun | None = None) ->
             contract_version=str(terms.contract.contract_version) if terms else None,
             contract_sha256=terms.contract.digest if terms else None,
             counts=fates(result),
-            delta=result.delta.to_json(),
+            delta=result.delta.known(),
             findings=[each.to_json() for each in result.findings],
             guards=[each.to_json() for each in result.findings if each.surface == "guard"],
             confirmations=run.confirmations,

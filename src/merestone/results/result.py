@@ -6,7 +6,7 @@ Not here: how they come about (`line`, `compare`), what they look like (`render`
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict
 
 from merestone.results.finding import Finding
@@ -30,10 +30,11 @@ class Counts:
         moved: features with the same content in another partition.
         reversed: changed features that differ in the direction of a line only.
         rekeyed: pairs of an added and a removed feature with the same content.
-        suppressed: features that differ from what is published by noise only; what is published stays.
+        suppressed: features that differ from what is published by noise only; what is published stays; null where it is read from change
+            logs, which do not hold it.
         reprocessed: features delivered as before and made again under new rules.
         backfilled: changed features that differ only in fields which a contract added and which held no value before.
-        refreshed: unchanged features that came in other bytes.
+        refreshed: unchanged features that came in other bytes; null where it is read from change logs.
     """
 
     added: int = 0
@@ -42,19 +43,23 @@ class Counts:
     moved: int = 0
     reversed: int = 0
     rekeyed: int = 0
-    suppressed: int = 0
+    suppressed: int | None = 0
     reprocessed: int = 0
     backfilled: int = 0
-    refreshed: int = 0
+    refreshed: int | None = 0
 
     @property
     def touched(self) -> int:
         """Features in one of the four classes."""
         return self.added + self.changed + self.removed + self.moved
 
-    def to_json(self) -> dict[str, int]:
+    def to_json(self) -> dict[str, int | None]:
         """The object `delta`."""
         return dict(to_json(self))
+
+    def known(self) -> dict[str, int]:
+        """The classes and labels that are known, by name."""
+        return {name: value for name, value in self.to_json().items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,5 +311,11 @@ class CheckResult(Shown):
 
 
 def of_counts(counts: Mapping[str, Any]) -> Counts:
-    """The counts that a manifest, a run record or a feed holds, by name; what it does not hold is 0."""
+    """The counts that a manifest or a run record holds, by name; what it does not hold is 0."""
     return Counts(**{name: int(counts.get(name, 0)) for name in CLASSES + LABELS})
+
+
+def of_feed(counts: Mapping[str, int]) -> Counts:
+    """The counts of a feed, which does not hold rows that look the same to a reader: `suppressed` and `refreshed` are not known."""
+    told = {name: counts[name] for name in CLASSES + LABELS if name in counts}
+    return replace(Counts(**told), suppressed=None, refreshed=None)

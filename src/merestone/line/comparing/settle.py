@@ -36,7 +36,8 @@ class Settled:
 
     codes: int16 (n,). reversed, attributes, geometry: bool (n,). blanks: bool (n,), differs only in blanks at the end of text. move: float64
     (n,), where geometry is true. fields: attribute names, each with candidate rows in which it changed. ready: one spool a bucket, of stored
-    rows with their key bytes and partition code. column_changes: attribute to count. sample: some changed rows, now and then.
+    rows with their key bytes and partition code. column_changes: attribute to count. held_before:
+    attributes that held a value in a published row whose attribute differs. sample: some changed rows, now and then.
     kept: rows that keep published values.
     """
 
@@ -49,6 +50,7 @@ class Settled:
     fields: list[tuple[str, npt.NDArray[np.int64]]] = field(default_factory=list)
     ready: list[Spool] = field(default_factory=list)
     column_changes: dict[str, int] = field(default_factory=dict)
+    held_before: set[str] = field(default_factory=set)
     sample: list[tuple[Any, Any]] = field(default_factory=list)
     kept: Kept = field(default_factory=Kept)
 
@@ -183,6 +185,7 @@ def _note(out: Settled, rows: npt.NDArray[np.int64], one: SettledBucket, *, keep
         if len(mine):
             out.column_changes[name] = out.column_changes.get(name, 0) + len(mine)
             out.fields.append((name, mine))
+    out.held_before |= found.held_before
     if one.partly.any():
         out.kept.partly.append((rows[one.partly], one.digest))
     if keeps_rows and found.suppressed.any():

@@ -106,7 +106,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     migrated = features_under_other_keys(run, processed, before, codes, removed)
     labels = Labels(settled.reversed, settled.attributes, settled.geometry, np.zeros(len(codes), bool), settled.move, settled.fields)
     labels.rekeyed[added] = rekeyed_added
-    filled = filled_fields(run, settled, len(known))
+    filled = filled_fields(run, settled)
     not_counted = int(backfilled(settled, filled).sum())
     counts = _counts(settled, removed.num_rows, int(rekeyed_added.sum()), not_counted)
     warnings = comparison_warnings(
@@ -192,8 +192,8 @@ def _result(run: Run, known: Known, processed: Processed, settled: Settled, coun
     received = run.delivery
     tally = np.bincount(settled.codes, minlength=128)
     rejected = int(processed.rejected.sum()) + received.unkeyed
-    unchanged = received.unchanged + int(tally[classes.UNCHANGED]) + counts.refreshed
-    fates = unchanged + counts.added + counts.changed + counts.moved + counts.suppressed + counts.reprocessed + rejected
+    unchanged = received.unchanged + int(tally[classes.UNCHANGED]) + int(tally[classes.REFRESHED])
+    fates = unchanged + counts.added + counts.changed + counts.moved + int(tally[classes.SUPPRESSED]) + counts.reprocessed + rejected
     if fates != received.rows:
         raise InternalError(
             f"{received.rows} rows were delivered, {fates} have a fate; nothing was published",

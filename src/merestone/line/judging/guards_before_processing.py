@@ -87,7 +87,7 @@ def _classed(run: Run, known: Known, rows: npt.NDArray[np.int64]) -> tuple[float
     )
     added, changed = int((settled.codes == classes.ADDED).sum()), int((settled.codes == classes.CHANGED).sum())
     touched = np.isin(settled.codes, (classes.ADDED, classes.CHANGED))
-    changed -= int(backfilled(settled, filled_fields(run, settled, len(rows))).sum())
+    changed -= int(backfilled(settled, filled_fields(run, settled)).sum())
     elsewhere = _elsewhere(sample, known, touched) if terms.parent.comparable else 0
     kept = int((sample.slot >= 0).sum())
     counts = Counts(added=added, changed=changed)
