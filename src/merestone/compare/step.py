@@ -125,7 +125,7 @@ def about(dataset: Dataset, change: Changes) -> dict[str, Any]:
         "to": end.to_json(),
         "key": manifest.key,
         "geometry": columns.geometry,
-        "geo": parse_json(columns.schema.metadata[b"geo"]),
+        "geo": parse_json((columns.schema.metadata or {})[b"geo"]),
         "partitioning": _scheme(manifest),
     }
 

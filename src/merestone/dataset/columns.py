@@ -31,12 +31,12 @@ class Columns:
     GeoParquet 1.1 `geo` object without bbox and covering. `geometry`: the name of the geometry column. `epsg`: its CRS.
     """
 
-    schema: Any
+    schema: pa.Schema
     geometry: str
     epsg: int
 
 
-def columns_of(manifest: Manifest, written: Iterable[Any]) -> Columns:
+def columns_of(manifest: Manifest, written: Iterable[pa.Schema]) -> Columns:
     """The columns of a version.
 
     Args:
@@ -61,7 +61,7 @@ def columns_of(manifest: Manifest, written: Iterable[Any]) -> Columns:
             field="contract",
             hint="see «verify(DATASET)» for what else is damaged",
         ) from fault
-    geo = next((parse_json(schema.metadata[b"geo"]) for schema in schemas if b"geo" in (schema.metadata or {})), None)
+    geo = next((parse_json(schema.metadata[b"geo"]) for schema in schemas if schema.metadata and b"geo" in schema.metadata), None)
     geometry = geo["primary_column"] if geo else _geometry_name(body, {*fields, *outside})
     schema = pa.schema([*outside.items(), *fields.items(), (geometry, pa.binary())])
     described = _without_boxes(geo) if geo else _geo_of(body, geometry, epsg)

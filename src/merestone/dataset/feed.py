@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,8 @@ FEED_SCHEMA = pa.schema(
         ("old_partition", pa.string()),
     ]
 )
+Feed: TypeAlias = pa.Table
+"""A change feed: FEED_SCHEMA, one row per touched key, with its class, labels, digests and partitions before and after."""
 _LOGGED = [name for name in CHANGES_SCHEMA.names if name != "source_digest"]
 
 
@@ -59,8 +61,8 @@ class Changes:
 
     from_version: int
     to_version: int
-    table: Any
-    key: Any
+    table: Feed
+    key: pa.Table
     before: Any = None
     after: Any = None
 
@@ -69,7 +71,7 @@ class Changes:
         return counted(self.table)
 
 
-def counted(table: Any) -> dict[str, int]:
+def counted(table: pa.Table) -> dict[str, int]:
     """How many features of a feed or a change log each class and label has; rekeyed ones are counted as pairs, as everywhere."""
     kinds = table.column("class").cast(pa.string())
     found = {each["values"]: each["counts"] for each in pc.value_counts(kinds).to_pylist()}
@@ -135,7 +137,7 @@ def rekeyed(kinds: Any, digest: Any, old_digest: Any, told: npt.NDArray[np.bool_
     return _rekeyed(np.where(told, codes, -1), digest, old_digest)
 
 
-def key_columns(version: Version, feed: Any, base: Manifest | None = None) -> Any:
+def key_columns(version: Version, feed: Feed, base: Manifest | None = None) -> pa.Table:
     """The key columns behind the canonical key bytes of a feed, as a pyarrow.Table with the names and types of the version.
 
     `base` is where the feed starts: features that are there alone have keys of its rule; see `Changes`.
@@ -167,22 +169,22 @@ def _rule(manifest: Manifest) -> tuple[list[str], list[str]]:
     return list(manifest.key["columns"]), list(manifest.key.get("types", ()))
 
 
-def _key_schema(schema: pa.Schema, manifest: Manifest) -> Any:
+def _key_schema(schema: pa.Schema, manifest: Manifest) -> pa.Schema:
     return pa.schema([schema.field(name) for name in manifest.key["columns"]])
 
 
-def _decoded(feed: Any, schema: pa.Schema) -> Any:
+def _decoded(feed: Feed, schema: pa.Schema) -> pa.Table:
     if feed.num_rows == 0:
         return schema.empty_table()
     return pa.Table.from_arrays(keying.decode_keys(feed.column("key"), schema.types), schema=schema)
 
 
-def had(table: pa.Table) -> Any:
+def had(table: pa.Table) -> pa.ChunkedArray:
     """Which rows of a feed existed before: a boolean array."""
     return pc.not_equal(table.column("class"), "added")
 
 
-def has(table: pa.Table) -> Any:
+def has(table: pa.Table) -> pa.ChunkedArray:
     """Which rows of a feed exist after: a boolean array."""
     return pc.not_equal(table.column("class"), "removed")
 
@@ -213,7 +215,7 @@ def read_log(store: Store, ref: ObjectRef) -> pa.Table:
     return pa.concat_tables(tables) if tables else FEED_SCHEMA.empty_table()
 
 
-def fold(logs: Sequence[Any]) -> pa.Table:
+def fold(logs: Sequence[pa.Table]) -> Feed:
     """Several steps as one.
 
     Args:
@@ -231,7 +233,7 @@ def fold(logs: Sequence[Any]) -> pa.Table:
     return table.cast(FEED_SCHEMA)
 
 
-def rows_of(version: Version, feed: Any, partition: str) -> Any:
+def rows_of(version: Version, feed: pa.Table, partition: str) -> pa.Table:
     """The published rows of some keys, one for each row of `feed` and in its order.
 
     Args:
@@ -270,7 +272,7 @@ def rows_of(version: Version, feed: Any, partition: str) -> Any:
     return table
 
 
-def places_of(version: Version, feed: Any, partition: str) -> npt.NDArray[np.float64]:
+def places_of(version: Version, feed: pa.Table, partition: str) -> npt.NDArray[np.float64]:
     """(n, 2) the middle of the box of each feature of a feed, NaN where it has no position; arguments and errors as of `rows_of`."""
     places = set(feed.column(partition).unique().to_pylist())
     keys, names = feed.column("key").combine_chunks(), tuple(version.manifest.key["columns"])

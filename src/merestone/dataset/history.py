@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -64,7 +63,7 @@ def read_chunk(store: Store, chunk: Chunk) -> list[HistoryLine]:
     return found
 
 
-def chunk_table(found: Sequence[HistoryLine]) -> Any:
+def chunk_table(found: Sequence[HistoryLine]) -> pa.Table:
     """Lines as a pyarrow.Table of CHUNK_SCHEMA."""
     texts = [json.dumps(each.to_json(), ensure_ascii=False, allow_nan=False) for each in found]
     columns = [pa.array([each.version for each in found], pa.int64()), pa.array(texts, pa.string())]

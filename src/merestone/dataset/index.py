@@ -37,7 +37,7 @@ def _read(store: Store, ref: ObjectRef, columns: list[str], *, prove: bool = Fal
             yield from table.to_batches()
 
 
-def _codes(column: Any, partitions: Partitions) -> npt.NDArray[np.int32]:
+def _codes(column: pa.Array | pa.ChunkedArray, partitions: Partitions) -> npt.NDArray[np.int32]:
     """A dictionary column of partition names as codes; -1 for null."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -100,7 +100,7 @@ def load(store: Store, index: IndexRef, partitions: Partitions) -> Known:
     return known
 
 
-def _arrange(known: Known, rows: npt.NDArray[Any]) -> None:
+def _arrange(known: Known, rows: npt.NDArray[np.int64]) -> None:
     """Keep some rows, or put them in another order, one column at a time: two whole indexes at once would be half of the memory."""
     known.hash = known.hash[rows]
     known.source = known.source[rows]
@@ -154,7 +154,7 @@ def _indexed(store: Store, index: IndexRef) -> Iterator[tuple[ObjectRef, Iterato
         yield ref, (_versioned(batch, version) for batch in _read(store, ref, logged))
 
 
-def _versioned(batch: pa.RecordBatch, version: int) -> Any:
+def _versioned(batch: pa.RecordBatch, version: int) -> pa.RecordBatch:
     """The rows of a change log as those of the index: what the version's log says, the version made."""
     made = pa.array(np.full(batch.num_rows, version, np.int64))
     return pa.RecordBatch.from_arrays([*batch.columns, made], names=INDEX_SCHEMA.names)
@@ -184,7 +184,7 @@ def look_up(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> 
     return table.take(pa.array(back))
 
 
-def rows_of_keys(store: Store, ref: ObjectRef, wanted: Any, columns: list[str] | None = None) -> Any:
+def rows_of_keys(store: Store, ref: ObjectRef, wanted: Any, columns: list[str] | None = None) -> pa.Table:
     """The rows of a change log or checkpoint that hold some keys: pyarrow.Table.
 
     Args:
@@ -208,7 +208,7 @@ def rows_of_keys(store: Store, ref: ObjectRef, wanted: Any, columns: list[str] |
         return pa.concat_tables(parts) if parts else file.schema.empty_table().select(columns or file.schema.names)
 
 
-def live_keys(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> Iterator[Any]:
+def live_keys(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> Iterator[pa.Array]:
     """The canonical key bytes at some positions, in the order of the files: binary arrays, a batch of a file each."""
     wanted = np.sort(positions).astype(np.int64)
     base = at = 0

@@ -88,7 +88,7 @@ def in_path_order(entries: Iterable[Entry]) -> tuple[DataFile, ...]:
     return tuple(sorted((file for each in entries for file in each.files), key=lambda file: file.path))
 
 
-def page_table(entries: Iterable[Entry]) -> Any:
+def page_table(entries: Iterable[Entry]) -> pa.Table:
     """Entries as a pyarrow.Table of PAGE_SCHEMA, ordered by partition."""
     rows = [row for each in sorted(entries, key=lambda each: each.partition) for row in _rows(each)]
     columns = zip(*rows, strict=True) if rows else ((),) * len(PAGE_SCHEMA)

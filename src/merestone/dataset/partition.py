@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +115,7 @@ TREE_SCHEMA = pa.schema(
 )
 
 
-def tree_to_table(tree: Tree) -> Any:
+def tree_to_table(tree: Tree) -> pa.Table:
     """The splits of a tree as a pyarrow.Table of TREE_SCHEMA, each under the path of below (0) and above (1) that leads to it."""
     found: list[tuple[str, int, float]] = []
     waiting: list[tuple[str, Tree]] = [("", tree)]

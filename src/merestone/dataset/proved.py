@@ -60,12 +60,12 @@ class ProvedFile:
         if self.metadata.num_rows != ref.rows:
             raise altered(ref, f"holds {self.metadata.num_rows} rows where the manifest says {ref.rows}")
 
-    def read(self, columns: Sequence[str] | None = None) -> Any:
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows as a pyarrow.Table. Raises CorruptError where a page differs from its checksum or cannot be decoded."""
         with proving(self.ref):
             return self._parquet.read(columns=None if columns is None else list(columns), use_threads=False)
 
-    def groups(self, columns: Sequence[str] | None = None, numbers: Sequence[int] | None = None) -> Iterator[Any]:
+    def groups(self, columns: Sequence[str] | None = None, numbers: Sequence[int] | None = None) -> Iterator[pa.Table]:
         """Row groups as pyarrow.Table each, all or those of the numbers given. Raises CorruptError as `read`."""
         for number in range(self.metadata.num_row_groups) if numbers is None else numbers:
             with proving(self.ref):
@@ -126,7 +126,7 @@ def read_bytes(store: Store, ref: ObjectRef) -> bytes:
     return data
 
 
-def read_table(store: Store, ref: ObjectRef, columns: Sequence[str] | None = None) -> Any:
+def read_table(store: Store, ref: ObjectRef, columns: Sequence[str] | None = None) -> pa.Table:
     """A Parquet object that a version names, as one pyarrow.Table. Raises CorruptError as `opened`."""
     with opened(store, ref) as file:
         return file.read(columns)

@@ -6,7 +6,6 @@ Not here: which files a reader needs (`version`), which rows a change touches (`
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import pyarrow as pa
 
@@ -29,7 +28,7 @@ def read_rows(store: Store, files: Iterable[DataFile], schema: pa.Schema) -> pa.
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
-def shaped(ref: DataFile, table: pa.Table, schema: pa.Schema) -> Any:
+def shaped(ref: DataFile, table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns of `schema`; one that the file is older than comes as typed nulls. Raises CorruptError where a type does not fit."""
     there = set(table.schema.names)
     with proving(ref):

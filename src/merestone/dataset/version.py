@@ -96,7 +96,7 @@ class Dataset:
         """The live data files of a version; paths are relative to `url`."""
         return self.version(version).files
 
-    def to_arrow(self, columns: Sequence[str] | None = None, bbox: Box | None = None, version: int | None = None) -> Any:
+    def to_arrow(self, columns: Sequence[str] | None = None, bbox: Box | None = None, version: int | None = None) -> pa.Table:
         """See `Version.to_arrow`."""
         return self.version(version).to_arrow(columns=columns, bbox=bbox)
 
@@ -128,7 +128,7 @@ class Version:
         self.store = store
         self.manifest = manifest
         self._columns: Columns | None = None
-        self._written: dict[int, Any] = {}
+        self._written: dict[int, pa.Schema] = {}
         self._files: tuple[DataFile, ...] | None = None
 
     @property
@@ -154,7 +154,7 @@ class Version:
             self._columns = columns_of(self.manifest, [self.file_schema(file) for file in self.newest_file()])
         return self._columns
 
-    def file_schema(self, file: DataFile) -> Any:
+    def file_schema(self, file: DataFile) -> pa.Schema:
         """The pyarrow schema of a data file; files that one version wrote have one schema, so one footer of each is read."""
         if file.version not in self._written:
             with opened(self.store, file) as parquet:
@@ -167,7 +167,7 @@ class Version:
             return list(self.files)
         return [file for file in self.files if file.bbox is not None and _meet(file.bbox, bbox)]
 
-    def batches(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> Iterator[pa.RecordBatch]:
         """The rows as pyarrow.RecordBatch, file by file, row group by row group.
 
         Args:
@@ -188,7 +188,7 @@ class Version:
         """All rows of one data file as pyarrow.RecordBatch with all columns. Raises CorruptError as `batches` does."""
         return self._read(file, self.columns.schema, None)
 
-    def to_arrow(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> Any:
+    def to_arrow(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> pa.Table:
         """The rows as one pyarrow.Table: geometry as canonical WKB, in the CRS that the `geo` metadata name. Arguments as for `batches`."""
         return pa.Table.from_batches(self.batches(columns, bbox), self._select(columns))
 
@@ -226,7 +226,7 @@ class Version:
         """One file of the newest version that wrote some, in a list; empty where the version has no files. Fields are only ever added: it has them all."""
         return [max(self.files, key=lambda file: (file.version, file.path))] if self.files else []
 
-    def _select(self, columns: Sequence[str] | None) -> Any:
+    def _select(self, columns: Sequence[str] | None) -> pa.Schema:
         schema = self.columns.schema
         if columns is None:
             return schema
@@ -240,7 +240,7 @@ class Version:
         metadata = schema.metadata if self.columns.geometry in columns else None
         return pa.schema([schema.field(name) for name in columns], metadata=metadata)
 
-    def _read(self, file: DataFile, schema: pa.Schema, bbox: Box | None) -> Iterator[Any]:
+    def _read(self, file: DataFile, schema: pa.Schema, bbox: Box | None) -> Iterator[pa.RecordBatch]:
         with opened(self.store, file) as parquet:
             there = set(parquet.schema.names)
             wanted = [name for name in schema.names if name in there]
@@ -255,7 +255,7 @@ class Version:
                 yield from shaped(file, met, schema).to_batches()
 
 
-def boxes(version: Version, file: DataFile) -> Iterator[tuple[Any, npt.NDArray[np.float64]]]:
+def boxes(version: Version, file: DataFile) -> Iterator[tuple[pa.Table, npt.NDArray[np.float64]]]:
     """The key columns of one data file, with the box of each feature as (n, 4) x, y minimum then maximum, NaN where it has no position.
 
     Raises:
@@ -326,7 +326,7 @@ def _group_meets(group: Any, cover: str, bbox: Box) -> bool:
     return _meet((xmin.min, ymin.min, xmax.max, ymax.max), bbox)  # type: ignore[union-attr]  # none is None: seen above
 
 
-def _rows_meet(cover: Any, bbox: Box) -> Any:
+def _rows_meet(cover: pa.ChunkedArray, bbox: Box) -> pa.Array:
     """Which rows' boxes meet, as a boolean array; rows without a box do not."""
     column = cover.combine_chunks()
     xmin, ymin, xmax, ymax = (column.field(side) for side in _SIDES)

@@ -5,8 +5,6 @@ Not here: making it (`writer.rollback`), what a delivery brings back of it (`cha
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
 from merestone.dataset.manifest import Manifest
@@ -25,7 +23,7 @@ WITHDRAWN_SCHEMA = pa.schema(
 named it as wrong."""
 
 
-def read_withdrawn(store: Store, manifest: Manifest) -> Any:
+def read_withdrawn(store: Store, manifest: Manifest) -> pa.Table:
     """The entries of a version as a pyarrow.Table of WITHDRAWN_SCHEMA, ordered by key. Raises CorruptError where the page is damaged."""
     if manifest.withdrawn_page is None:
         return WITHDRAWN_SCHEMA.empty_table()
