@@ -91,7 +91,15 @@ def test_check_judges_a_raster_by_its_contract(height, tmp_path, capsys):
 
     assert check() == (
         0,
-        {"delivery": str(height), "contract": str(tmp_path / "c.json"), "status": "pass", "rows": 0, "findings": [], "axes": {}, "not_judged": []},
+        {
+            "delivery": str(height),
+            "contract": str(tmp_path / "c.json"),
+            "status": "pass",
+            "rows": 0,
+            "findings": [],
+            "axes": {},
+            "not_judged": [],
+        },
     )
     contract["bands"][0] |= {"type": "int16", "nodata": 0}
     code, said = check()

@@ -88,7 +88,7 @@ def version_file(version: Version, path: str, *, columns: Sequence[str] | None =
         How many features were written.
 
     Raises:
-        UsageError: an extension that is not in the list, an unknown column, no box.
+        UsageError: an extension that is not in the list, an unknown column, no box; no feature to write to a text sequence.
         StoreError: the file cannot be written.
         CorruptError: a data file is missing, cut or altered.
     """
@@ -121,6 +121,7 @@ def write_rows(form: RowForm, batches: Rows, path: str, columns: Sequence[str] |
 
     Raises:
         MerestoneError: what reading the batches raised, whatever the writer made of it.
+        UsageError: no row for a format that cannot say that there is none.
     """
     count = _Count(batches)
     names = list(columns) if columns is not None else form.columns.schema.names
@@ -130,6 +131,12 @@ def write_rows(form: RowForm, batches: Rows, path: str, columns: Sequence[str] |
         if count.fault is not None:
             raise count.fault from None
         raise
+    if not count.rows and Path(path).suffix.lower() in _SEQUENCES:
+        raise UsageError(
+            "no features to write: a GeoJSON text sequence without features is a file of 0 bytes, like an export that broke off",
+            field="out",
+            hint="write .geojson, .gpkg or .parquet, which can say that there is none",
+        )
     return count.rows
 
 
@@ -407,6 +414,7 @@ def _changes_sequence(separator: str) -> Callable[[Version, Any, str, Mapping[st
     return write
 
 
+_SEQUENCES = (".geojsons", ".geojsonl")
 _VERSION_WRITERS: dict[str, Callable[[RowForm, Sequence[str], Iterator[Any], str], None]] = {
     ".parquet": _parquet,
     ".geoparquet": _parquet,
