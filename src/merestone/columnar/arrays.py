@@ -35,7 +35,7 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array
 
 
-def places(values: Any) -> tuple[npt.NDArray[np.uint8], Ints, Ints, Ints]:
+def places(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints, Ints, Ints]:
     """The bytes of a binary column (padded: a word can be read at any place), starts, ends, and the rows that are not null."""
     _, offsets, data = values.buffers()
     n = len(values)
@@ -51,7 +51,7 @@ def places(values: Any) -> tuple[npt.NDArray[np.uint8], Ints, Ints, Ints]:
     return raw, ends[:-1] - low, ends[1:] - low, rows
 
 
-def binary(offsets: Ints, data: Any, mask: Any = None) -> Any:
+def binary(offsets: Ints, data: Any, mask: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """A binary array; large only where 2 GiB are not enough."""
     large = offsets[-1] >= 2**31
     valid = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
@@ -79,12 +79,12 @@ def proved(array: pa.Array) -> pa.Array:
     return array
 
 
-def _has_offsets(kind: Any) -> bool:
+def _has_offsets(kind: pa.DataType) -> bool:
     of_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     return of_bytes or pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_dictionary(kind)
 
 
-def one_binary(values: Any) -> Any:
+def one_binary(values: Any) -> pa.Array:
     """A single array of binary or large_binary, of values that are bytes in any of Arrow's forms.
 
     Raises:
@@ -101,5 +101,6 @@ def one_binary(values: Any) -> Any:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return proved(values)
     if pa.types.is_null(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
-        return values.cast(pa.binary())
+        cast: pa.Array = values.cast(pa.binary())
+        return cast
     raise TypeError(f"the values are bytes in a column of binary, not of {kind}")

@@ -24,7 +24,7 @@ Owned = tuple[int, int, object]
 Given = tuple[int, int, bytes, Any, Any, Any, Any, int, int]
 
 
-def given_binary(array: Any, name: bytes = b"", tag: str = "x") -> Given:
+def given_binary(array: pa.Array, name: bytes = b"", tag: str = "x") -> Given:
     """A binary, string or large variant as the kernel takes it."""
     validity, offsets, data = array.buffers()
     width = 8 if pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type) else 4
@@ -55,7 +55,7 @@ def given_column(column: Column) -> Given:
     return (signed, tag, column.name, validity, None, data, None, array.offset, kind.bit_width // 8)
 
 
-def _wide_offsets(array: pa.Array) -> tuple[Any, Any]:
+def _wide_offsets(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Buffer]:
     """Offsets of a binary array as int64 from its first row on, and its data."""
     _, offsets, data = array.buffers()
     wide = pa.types.is_large_binary(array.type)
@@ -63,7 +63,7 @@ def _wide_offsets(array: pa.Array) -> tuple[Any, Any]:
     return np.ascontiguousarray(starts, np.int64), data
 
 
-def owned(offsets: npt.NDArray[np.int64], data: Owned, like: Any = None) -> Any:
+def owned(offsets: npt.NDArray[np.int64], data: Owned, like: pa.Array | None = None) -> pa.Array:
     """A binary array over the kernel's output, with the nulls of `like`; large only where 2 GiB are not enough."""
     n, (address, size, owner) = len(offsets) - 1, data
     large = size >= 2**31
@@ -73,13 +73,13 @@ def owned(offsets: npt.NDArray[np.int64], data: Owned, like: Any = None) -> Any:
     return pa.Array.from_buffers(kind, n, [mask, pa.py_buffer(starts), pa.foreign_buffer(address, size, owner)])
 
 
-def attributes(columns: Sequence[Column], n: int) -> Any:
+def attributes(columns: Sequence[Column], n: int) -> pa.Array:
     """See `hashing.attributes`."""
     offsets = np.zeros(n + 1, np.int64)
     return owned(offsets, _hashing.attributes(tuple(given_column(each) for each in columns), n, offsets))
 
 
-def elements(column: Column) -> Any:
+def elements(column: Column) -> pa.Array:
     """See `hashing.elements`."""
     n = len(column.array)
     offsets = np.zeros(n + 1, np.int64)
@@ -100,7 +100,7 @@ def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
     return out
 
 
-def joined(pieces: Sequence[Piece], n: int) -> Any:
+def joined(pieces: Sequence[Piece], n: int) -> pa.Array:
     """See `hashing.joined`."""
     offsets = np.zeros(n + 1, np.int64)
     return owned(offsets, _hashing.joined(tuple(_piece(each) for each in pieces), n, offsets))

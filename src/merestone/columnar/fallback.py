@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ _EXACT = 2.0**53
 _NOTHING = pa.scalar(b"", pa.binary())
 
 
-def _hashed(values: Any, size: int) -> Any:
+def _hashed(values: pa.Array, size: int) -> pa.Array:
     raw, start, end, rows = places(values)
     view = memoryview(raw.data)
     digests = np.zeros((len(values), size), np.uint8)
@@ -32,19 +31,21 @@ def _hashed(values: Any, size: int) -> Any:
     return pa.Array.from_buffers(pa.binary(size), len(values), [mask, pa.py_buffer(digests)])
 
 
-def blake2b16(values: Any) -> Any:
+def blake2b16(values: pa.Array) -> pa.Array:
     """See `hashing.blake2b16`."""
     return _hashed(values, 16)
 
 
-def joined(pieces: Sequence[Piece], n: int) -> Any:
+def joined(pieces: Sequence[Piece], n: int) -> pa.Array:
     """See `hashing.joined`."""
-    laid = [pa.scalar(each, pa.binary()) if isinstance(each, bytes) else _written(each) for each in pieces]
+    laid: list[pa.Scalar | pa.Array] = [pa.scalar(each, pa.binary()) if isinstance(each, bytes) else _written(each) for each in pieces]
     if not n:
         return pa.array([], pa.binary())
-    if all(isinstance(each, pa.Scalar) for each in laid):
-        return pa.repeat(pa.scalar(b"".join(each.as_py() for each in laid), pa.binary()), n)
-    return pc.binary_join_element_wise(*laid, _NOTHING, null_handling="replace", null_replacement=b"")
+    constant = [each.as_py() for each in laid if isinstance(each, pa.Scalar)]
+    if len(constant) == len(laid):
+        return pa.repeat(pa.scalar(b"".join(constant), pa.binary()), n)
+    found: pa.Array = pc.binary_join_element_wise(*laid, _NOTHING, null_handling="replace", null_replacement=b"")
+    return found
 
 
 def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
@@ -53,7 +54,7 @@ def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
     return np.frombuffer(found.buffers()[1], np.uint8).reshape(n, size) if n else np.empty((0, size), np.uint8)
 
 
-def _written(piece: Piece) -> Any:
+def _written(piece: Entry | pa.Array) -> pa.Array:
     """A piece that differs by row, as binary; null where it writes nothing."""
     array = piece.array if isinstance(piece, Entry) else piece
     if isinstance(array, pa.DictionaryArray):
@@ -65,14 +66,15 @@ def _written(piece: Piece) -> Any:
         return pc.cast(array, pa.binary())
     text = pc.cast(_text(array), pa.binary())
     length = pc.cast(pc.cast(pc.binary_length(text), pa.string()), pa.binary())
-    return pc.binary_join_element_wise(piece.name + b":", length, b":", text, b",", _NOTHING)
+    found: pa.Array = pc.binary_join_element_wise(piece.name + b":", length, b":", text, b",", _NOTHING)
+    return found
 
 
-def _dense(array: pa.Array) -> Any:
+def _dense(array: pa.Array) -> pa.Array:
     return pc.cast(array, array.dictionary.type)
 
 
-def _text(array: Any) -> Any:
+def _text(array: pa.Array) -> pa.Array:
     """The values of an entry as text."""
     if not pa.types.is_fixed_size_binary(array.type):
         return array if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type) else pc.cast(array, pa.string())
@@ -84,18 +86,18 @@ def _text(array: Any) -> Any:
     return pa.Array.from_buffers(pa.string(), len(array), [mask, pa.py_buffer(offsets), pa.py_buffer(digits)])
 
 
-def attributes(columns: Sequence[Column], n: int) -> Any:
+def attributes(columns: Sequence[Column], n: int) -> pa.Array:
     """See `hashing.attributes`."""
     return pc.binary_join_element_wise(*fields(columns, n), _NOTHING) if n else pa.array([], pa.binary())
 
 
-def elements(column: Column) -> Any:
+def elements(column: Column) -> pa.Array:
     """See `hashing.elements`."""
     value = _valued(column, b"")
     return pc.fill_null(value, b"\x00")
 
 
-def fields(columns: Sequence[Column], n: int) -> list[Any]:
+def fields(columns: Sequence[Column], n: int) -> list[pa.Array]:
     """The attribute section in pieces to be joined row by row: the count, then each field, empty where it has no value."""
     fields = [_valued(each, len(each.name).to_bytes(4, "little") + each.name) for each in columns]
     count = np.zeros(n, np.uint32)
@@ -104,18 +106,18 @@ def fields(columns: Sequence[Column], n: int) -> list[Any]:
     return [_fixed(count.astype("<u4").view(np.uint8).reshape(n, 4)), *(pc.fill_null(each, b"") for each in fields)]
 
 
-def _fixed(rows: npt.NDArray[np.uint8], valid: npt.NDArray[np.bool_] | None = None) -> Any:
+def _fixed(rows: npt.NDArray[np.uint8], valid: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """Rows of one width as a binary array."""
     n, width = len(rows), rows.shape[1]
     return binary(np.arange(n + 1, dtype=np.int64) * width, np.ascontiguousarray(rows), None if valid is None or valid.all() else ~valid)
 
 
-def _valued(column: Column, intro: bytes) -> Any:
+def _valued(column: Column, intro: bytes) -> pa.Array:
     """`intro`, tag, length and value of each row as a binary array, null without a value."""
     array, kind, tag = column.array, column.array.type, column.tag.encode()
     valid = np.asarray(array.is_valid()) if array.null_count else None
     if column.elements is not None:
-        return _variable(_list_values(column), intro + tag)
+        return _variable(_list_values(column, column.elements), intro + tag)
     if pa.types.is_binary(kind) or pa.types.is_string(kind) or pa.types.is_large_binary(kind) or pa.types.is_large_string(kind):
         return _variable(array.cast(pa.binary()), intro + tag)
     if pa.types.is_floating(kind):
@@ -155,7 +157,7 @@ def _rows(intro: bytes, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return out
 
 
-def _floats(values: npt.NDArray[np.float64], valid: Any, intro: bytes, tag: bytes) -> Any:
+def _floats(values: npt.NDArray[np.float64], valid: npt.NDArray[np.bool_] | None, intro: bytes, tag: bytes) -> pa.Array:
     """Floats; whole ones below 2^53 are integers, and NaN is not a value."""
     whole = (np.abs(values) < _EXACT) & (values == np.rint(values))
     bits = np.where(whole, np.where(whole, values, 0).astype(np.int64), values.view(np.int64))
@@ -165,20 +167,21 @@ def _floats(values: npt.NDArray[np.float64], valid: Any, intro: bytes, tag: byte
     return _fixed(rows, number if valid is None else number & valid)
 
 
-def _variable(values: Any, intro: bytes) -> Any:
+def _variable(values: pa.Array, intro: bytes) -> pa.Array:
     if len(values) == 0:
         return pa.array([], pa.binary())
     sizes = np.asarray(pc.binary_length(values).fill_null(0)).astype("<u4").view(np.uint8).reshape(-1, 4)
     head = np.empty((len(values), len(intro) + 4), np.uint8)
     head[:, : len(intro)] = np.frombuffer(intro, np.uint8)
     head[:, len(intro) :] = sizes
-    return pc.binary_join_element_wise(_fixed(head), values, _NOTHING)
+    found: pa.Array = pc.binary_join_element_wise(_fixed(head), values, _NOTHING)
+    return found
 
 
-def _list_values(column: Column) -> Any:
+def _list_values(column: Column, elements: pa.Array) -> pa.Array:
     """The count of each list and its elements, which stand encoded one after the other."""
     starts = np.asarray(column.array.offsets).astype(np.int64)
-    raw, begin, end, _ = places(column.elements)
+    raw, begin, end, _ = places(elements)
     edges = np.append(begin, end[-1] if len(end) else 0)[starts] if len(column.array) else starts
     whole = binary(edges - edges[0], raw[edges[0] : edges[-1]].copy()) if len(column.array) else pa.array([], pa.binary())
     counts = _fixed(np.diff(starts).astype("<u4").view(np.uint8).reshape(-1, 4))
@@ -186,5 +189,5 @@ def _list_values(column: Column) -> Any:
     return _masked(joined, np.asarray(column.array.is_valid()) if column.array.null_count else None)
 
 
-def _masked(values: Any, valid: npt.NDArray[np.bool_] | None) -> pa.Array:
+def _masked(values: pa.Array, valid: npt.NDArray[np.bool_] | None) -> pa.Array:
     return values if valid is None else pc.if_else(pa.array(valid), values, pa.scalar(None, values.type))

@@ -6,7 +6,8 @@ Not here: the work itself (`hashing`, and behind it `compiled` or `fallback`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class Column:
 
     name: bytes
     tag: str
-    array: Any
-    elements: Any = None
+    array: pa.Array
+    elements: pa.Array | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Entry:
     """
 
     name: bytes
-    array: Any
+    array: pa.Array
 
 
-Piece = bytes | Entry | Any
+Piece = bytes | Entry | pa.Array
 """A piece of joined text: the same bytes in every row, an `Entry`, or an array of binary values or texts as they are (null: nothing)."""

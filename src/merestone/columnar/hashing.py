@@ -30,24 +30,24 @@ else:
     NAME = "compiled"
 
 
-def attributes(columns: Sequence[Column], n: int) -> Any:
+def attributes(columns: Sequence[Column], n: int) -> pa.Array:
     """The attribute section of n rows, which is also the value of a struct: binary."""
-    return at_work.attributes(proved_columns(columns), n)
+    return at_work.attributes(proved_columns(columns), n)  # type: ignore[no-any-return]  # one of two modules
 
 
-def elements(column: Column) -> Any:
+def elements(column: Column) -> pa.Array:
     """Each value as an element of a list: tag, length and value, or a zero byte for null. Binary, without nulls."""
-    return at_work.elements(*proved_columns([column]))
+    return at_work.elements(*proved_columns([column]))  # type: ignore[no-any-return]  # one of two modules
 
 
-def blake2b16(values: Any) -> Any:
+def blake2b16(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """BLAKE2b with 16 bytes of each binary value: fixed_size_binary(16), null for null (RFC 7693)."""
-    return at_work.blake2b16(one_binary(values))
+    return at_work.blake2b16(one_binary(values))  # type: ignore[no-any-return]  # one of two modules
 
 
-def joined(pieces: Sequence[Piece], n: int) -> Any:
+def joined(pieces: Sequence[Piece], n: int) -> pa.Array:
     """The pieces of each of n rows, one after the other: binary, never null."""
-    return at_work.joined(_pieces(pieces), n)
+    return at_work.joined(_pieces(pieces), n)  # type: ignore[no-any-return]  # one of two modules
 
 
 def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:

@@ -6,7 +6,6 @@ Not here: the C code (`_kernel.c`), the public functions and their documentation
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ def _form(grid: Grid, shape: Shape) -> tuple[int, int, int, bool, bool, bool]:
     return (grid.precision, grid.z, grid.m, shape.keep_z, shape.keep_m, shape.either_way)
 
 
-def scan(wkb: Any) -> Scan:
+def scan(wkb: pa.Array) -> Scan:
     """See `kernel.scan`."""
     out = empty_scan(len(wkb))
     _kernel.scan(given_binary(wkb), len(wkb), out.kind, out.has_z, out.has_m, out.empty, out.parts, out.vertices, out.bounds, out.flags)
@@ -41,7 +40,7 @@ def decimals(wkb: pa.Array, bounds: tuple[float, float, float, float] | None) ->
     return counts
 
 
-def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def measures(wkb: pa.Array) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """See `kernel.measures`."""
     area, length = np.empty(len(wkb)), np.empty(len(wkb))
     _kernel.measures(given_binary(wkb), len(wkb), area, length)
@@ -58,13 +57,13 @@ def valid(wkb: pa.Array) -> npt.NDArray[np.bool_]:
     return out
 
 
-def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:
+def encode(wkb: pa.Array, grid: Grid, shape: Shape) -> pa.Array:
     """See `kernel.encode`."""
     offsets = np.zeros(len(wkb) + 1, np.int64)
     return owned(offsets, _kernel.encode(given_binary(wkb), len(wkb), _form(grid, shape), offsets), wkb)
 
 
-def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.uint8]]:
+def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
     """See `kernel.canonical`."""
     offsets, flags = np.zeros(len(wkb) + 1, np.int64), np.zeros(len(wkb), np.uint8)
     data = _kernel.canonical(given_binary(wkb), len(wkb), _form(grid, shape), WANTED[shape.type], offsets, flags)
@@ -79,12 +78,12 @@ def digest(columns: Sequence[Column], geometry: pa.Array | None, grid: Grid, sha
     return pa.Array.from_buffers(pa.binary(16), n, [None, pa.py_buffer(out)])
 
 
-def coordinates(wkb: Any) -> npt.NDArray[np.float64]:
+def coordinates(wkb: pa.Array) -> npt.NDArray[np.float64]:
     """See `kernel.coordinates`."""
     return np.frombuffer(_kernel.coordinates(given_binary(wkb), len(wkb)), np.float64).reshape(-1, 2)
 
 
-def with_coordinates(wkb: Any, xy: npt.NDArray[np.float64]) -> Any:
+def with_coordinates(wkb: pa.Array, xy: npt.NDArray[np.float64]) -> pa.Array:
     """See `kernel.with_coordinates`."""
     offsets = np.zeros(len(wkb) + 1, np.int64)
     return owned(offsets, _kernel.with_coordinates(given_binary(wkb), len(wkb), np.ascontiguousarray(xy, np.float64), offsets), wkb)

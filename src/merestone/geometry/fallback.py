@@ -65,7 +65,7 @@ class _Rows:
     def __init__(self, n: int) -> None:
         self.n = n
         self.rows: list[Ints] = []
-        self.values: list[Any] = []
+        self.values: list[pa.Array] = []
 
     def add(self, rows: Ints, offsets: Ints, data: Any) -> None:
         self.rows.append(rows)
@@ -76,7 +76,7 @@ class _Rows:
             self.rows.append(np.asarray(rows, np.int64))
             self.values.append(pa.array(values, pa.binary()))
 
-    def array(self) -> Any:
+    def array(self) -> pa.Array:
         """One array; null where no value was given."""
         if not self.values:
             return pa.nulls(self.n, pa.binary())
@@ -91,7 +91,7 @@ class _Rows:
 
 
 def _each_flat(
-    wkb: pa.Array | pa.ChunkedArray,
+    wkb: pa.Array,
     common: Callable[[flat.Flat], None],
     other: Callable[[int, bytes], None],
 ) -> None:
@@ -121,7 +121,7 @@ def _stretches(end: Ints) -> list[tuple[int, int]]:
 # ---- geometry ----
 
 
-def scan(wkb: Any) -> Scan:
+def scan(wkb: pa.Array) -> Scan:
     """See `kernel.scan`."""
     out = empty_scan(len(wkb))
     ends = places(wkb)[2]
@@ -163,7 +163,7 @@ def decimals(wkb: pa.Array, bounds: tuple[float, float, float, float] | None) ->
     return counts
 
 
-def measures(wkb: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def measures(wkb: pa.Array) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """See `kernel.measures`."""
     with np.errstate(all="ignore"):  # NaN and infinity are findings elsewhere; here they are no measure
         shapes = built(wkb)
@@ -176,9 +176,9 @@ def valid(wkb: pa.Array) -> npt.NDArray[np.bool_]:
         return np.asarray(shapely.is_valid(built(wkb)))
 
 
-def built(wkb: Any) -> npt.NDArray[np.object_]:
+def built(wkb: pa.Array) -> npt.NDArray[np.object_]:
     """See `kernel.shapes`."""
-    values = wkb.to_numpy(zero_copy_only=False)
+    values: Any = wkb.to_numpy(zero_copy_only=False)  # NumPy's own types do not let `where` choose None
     try:
         return np.asarray(shapely.from_wkb(values, on_invalid="ignore"))
     except (
@@ -188,7 +188,7 @@ def built(wkb: Any) -> npt.NDArray[np.object_]:
         return np.asarray(shapely.from_wkb(np.where(flags & (CANONICAL_UNREADABLE | WRONG_TYPE), None, values), on_invalid="ignore"))
 
 
-def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:
+def encode(wkb: pa.Array, grid: Grid, shape: Shape) -> pa.Array:
     """See `kernel.encode`."""
     out = _Rows(len(wkb))
     rows: list[int] = []
@@ -208,7 +208,7 @@ def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:
     return out.array()
 
 
-def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.uint8]]:
+def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
     """See `kernel.canonical`."""
     out, flags = _Rows(len(wkb)), np.zeros(len(wkb), np.uint8)
     rows: list[int] = []
@@ -231,12 +231,12 @@ def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray
     return out.array(), flags
 
 
-def coordinates(wkb: Any) -> npt.NDArray[np.float64]:
+def coordinates(wkb: pa.Array) -> npt.NDArray[np.float64]:
     """See `kernel.coordinates`."""
     return _positions(wkb, closing=True)
 
 
-def _positions(wkb: pa.Array | pa.ChunkedArray, *, closing: bool) -> npt.NDArray[np.float64]:
+def _positions(wkb: pa.Array, *, closing: bool) -> npt.NDArray[np.float64]:
     """The vertices of all rows, with or without the last of each ring, which repeats its first; (n, 2)."""
     found: list[tuple[Ints, npt.NDArray[np.float64]]] = []  # row of each vertex, position
 
@@ -266,7 +266,7 @@ def _positions(wkb: pa.Array | pa.ChunkedArray, *, closing: bool) -> npt.NDArray
     return np.concatenate([xy for _, xy in found])[order]
 
 
-def with_coordinates(wkb: Any, xy: npt.NDArray[np.float64]) -> Any:
+def with_coordinates(wkb: pa.Array, xy: npt.NDArray[np.float64]) -> pa.Array:
     """See `kernel.with_coordinates`."""
     values: list[bytes | None] = []
     at = 0
@@ -339,7 +339,7 @@ def _cells(values: npt.NDArray[np.float64], low: float, high: float, order: int)
 # ---- digest ----
 
 
-def digest(columns: Sequence[Column], geometry: Any, grid: Grid, shape: Shape, n: int) -> Any:
+def digest(columns: Sequence[Column], geometry: pa.Array | None, grid: Grid, shape: Shape, n: int) -> pa.Array:
     """See `kernel.digest`."""
     section = pa.scalar(b"\x00", pa.binary()) if geometry is None else _section(encode(geometry, grid, shape))
     payload = pc.binary_join_element_wise(section, *fields(columns, n), _NOTHING) if n else pa.array([], pa.binary())
@@ -349,10 +349,11 @@ def digest(columns: Sequence[Column], geometry: Any, grid: Grid, shape: Shape, n
 _NOTHING = pa.scalar(b"", pa.binary())
 
 
-def _section(encoded: Any) -> Any:
+def _section(encoded: pa.Array) -> pa.Array:
     """The geometry section: 00 for null, 01 and G, or the unreadable bytes, which bring their 02 along."""
     if len(encoded) == 0:
         return encoded.cast(pa.binary())
     readable = pc.not_equal(pc.binary_slice(encoded, 0, 1), pa.scalar(b"\x02", encoded.type))
     intro = pc.if_else(pc.fill_null(readable, True), b"\x01", b"").cast(pa.binary())
-    return pc.fill_null(pc.binary_join_element_wise(intro, encoded.cast(pa.binary()), _NOTHING), b"\x00")
+    found: pa.Array = pc.binary_join_element_wise(intro, encoded.cast(pa.binary()), _NOTHING)
+    return pc.fill_null(found, b"\x00")

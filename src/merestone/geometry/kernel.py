@@ -122,7 +122,7 @@ def compiled_at_work() -> bool:
     return NAME == hashing.NAME == "compiled"
 
 
-def scan(wkb: Any) -> Scan:
+def scan(wkb: pa.Array | pa.ChunkedArray) -> Scan:
     """What lies in each row: type, dimensions, emptiness, counts, bounds and what is wrong with the bytes."""
     return at_work.scan(one_binary(wkb))  # type: ignore[no-any-return]  # one of two modules
 
@@ -158,12 +158,12 @@ def shapes(wkb: pa.Array) -> npt.NDArray[np.object_]:
     return fallback.built(one_binary(wkb))
 
 
-def encode(wkb: Any, grid: Grid, shape: Shape) -> Any:
+def encode(wkb: pa.Array | pa.ChunkedArray, grid: Grid, shape: Shape) -> pa.Array:
     """The bytes G of fingerprint layout 2 for each row (binary; null stays null; unreadable is 0x02 and the bytes as they are)."""
-    return at_work.encode(one_binary(wkb), grid, shape)
+    return at_work.encode(one_binary(wkb), grid, shape)  # type: ignore[no-any-return]  # one of two modules
 
 
-def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray[np.uint8]]:
+def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
     """The stored form of each geometry, and flags (COLLAPSED, CANONICAL_UNREADABLE, BAD_ORDINATE, WRONG_TYPE, DROPPED_Z, DROPPED_M).
 
     ISO WKB, little-endian. Ordinates lie on the grid, consecutive repeats in lines and rings are gone, rings are closed, wound by the
@@ -174,15 +174,15 @@ def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[Any, npt.NDArray
     return at_work.canonical(one_binary(wkb), grid, shape)  # type: ignore[no-any-return]  # one of two modules
 
 
-def digest(columns: Sequence[Column], geometry: Any | None, grid: Grid, shape: Shape, n: int) -> Any:
+def digest(columns: Sequence[Column], geometry: pa.Array | pa.ChunkedArray | None, grid: Grid, shape: Shape, n: int) -> pa.Array:
     """The digest of fingerprint layout 2 of n rows: fixed_size_binary(16), never null.
 
     `columns` must be sorted by name; `geometry` is WKB on no particular grid, or None without a geometry column.
     """
-    return at_work.digest(proved_columns(columns), None if geometry is None else one_binary(geometry), grid, shape, n)
+    return at_work.digest(proved_columns(columns), None if geometry is None else one_binary(geometry), grid, shape, n)  # type: ignore[no-any-return]  # one of two modules
 
 
-def coordinates(wkb: Any) -> npt.NDArray[np.float64]:
+def coordinates(wkb: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.float64]:
     """Give x and y of all vertices of all rows, in the order of the bytes: float64 (m, 2), read-only.
 
     Null, empty and unreadable rows have none.
@@ -190,7 +190,7 @@ def coordinates(wkb: Any) -> npt.NDArray[np.float64]:
     return at_work.coordinates(one_binary(wkb))  # type: ignore[no-any-return]  # one of two modules
 
 
-def with_coordinates(wkb: Any, xy: npt.NDArray[np.float64]) -> Any:
+def with_coordinates(wkb: pa.Array | pa.ChunkedArray, xy: npt.NDArray[np.float64]) -> pa.Array:
     """The same geometries at other positions: Z, M and structure stay. ISO WKB, little-endian; unreadable rows as they were.
 
     Raises:
@@ -200,7 +200,7 @@ def with_coordinates(wkb: Any, xy: npt.NDArray[np.float64]) -> Any:
     expected = len(coordinates(single))
     if xy.shape != (expected, 2):
         raise ValueError(f"{expected} positions are needed, {xy.shape} are given")
-    return at_work.with_coordinates(single, xy)
+    return at_work.with_coordinates(single, xy)  # type: ignore[no-any-return]  # one of two modules
 
 
 def largest_move(before: pa.Array, after: pa.Array) -> npt.NDArray[np.float64]:
@@ -259,7 +259,7 @@ def hilbert(
     return at_work.hilbert(x, y, bounds, order)  # type: ignore[no-any-return]  # one of two modules
 
 
-def _pair(one: pa.Array, other: pa.Array) -> tuple[Any, Any]:
+def _pair(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
     one, other = one_binary(one), one_binary(other)
     if len(one) != len(other):
         raise ValueError(f"two columns of one length are compared, not {len(one)} and {len(other)} rows")
