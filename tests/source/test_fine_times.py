@@ -60,3 +60,24 @@ def test_a_gml_with_milliseconds_keeps_the_types_that_gdal_gives_it(tmp_path):
     found = rows_of(tmp_path / "a.gml", 1)
     assert found["hour"].type == pa.time32("ms")
     assert found["when"].to_pylist() == WHEN[1:3]
+
+
+@pytest.mark.parametrize("prefix", ["", "k:"])
+def test_nothing_of_a_time_of_kml_is_cut(tmp_path, prefix):
+    """Moments and both ends of spans; the time of a view is no time of its placemark."""
+    view = "<LookAt><TimeStamp><when>1999-01-01T00:00:00.654321Z</when></TimeStamp></LookAt>"
+    span = "<TimeSpan><begin>{0}</begin><end>{0}</end></TimeSpan>"
+    marks = []
+    for at, each in enumerate(WHEN):
+        time = "" if each is None else (f"<TimeStamp><when>{each}</when></TimeStamp>" if at % 2 else span.format(each))
+        marks.append(f"<Placemark><name>{at}</name>{view if at % 3 else ''}{time}<Point><coordinates>1,2</coordinates></Point></Placemark>")
+    text = f"<kml><Document><name>d</name>{''.join(marks)}</Document></kml>".replace("</", "\0").replace("<", f"<{prefix}")
+    text = text.replace("\0", f"</{prefix}").replace(
+        f"<{prefix}kml>", f'<{prefix}kml xmlns{":k" if prefix else ""}="http://www.opengis.net/kml/2.2">'
+    )
+    (tmp_path / "a.kml").write_text(text)
+    for batch_rows in (1, 2, 65_536):
+        found = rows_of(tmp_path / "a.kml", batch_rows)
+        moments = [each if at % 2 else None for at, each in enumerate(WHEN)]
+        spans = [None if at % 2 else each for at, each in enumerate(WHEN)]
+        assert [found[name].to_pylist() for name in ("timestamp", "begin", "end")] == [moments, spans, spans], batch_rows

@@ -169,7 +169,7 @@ class VectorSource:
         document = self._in_xml()
         for at, each in enumerate(fields):
             is_time = pa.types.is_time(each.type)
-            times = document.finer_times(self._layer, each.name) if is_time or each.metadata == DATETIME_TEXT else []
+            times = document.finer_times(self._layer, self._layers, each.name) if is_time or each.metadata == DATETIME_TEXT else []
             times = [(row, text) for row, text in times if not is_time or _TIME_OF_DAY.fullmatch(text)]
             if times:
                 values = pa.array([f"1970-01-01T{text}" if is_time else text for _, text in times])

@@ -25,6 +25,12 @@ _TUPLE = re.compile(rf"(?:{_NUMBER}|nan),(?:{_NUMBER}|nan)(?:,(?:{_NUMBER}|nan))
 _POSITIONS = frozenset({"pos", "posList", "coordinates"})
 _CODE = re.compile(r"([A-Za-z]+)(?:::|:|/[^/]*/|\.xml#|:[^:/]*:)([A-Za-z]*\d+)$")
 _FINE_BYTES = re.compile(rb":[0-9]{2}\.[0-9]{3,}?[1-9]")  # a second with more than a thousandth
+_KML_TIMES = {
+    ("Placemark", "TimeStamp", "when"): "timestamp",
+    ("Placemark", "TimeSpan", "begin"): "begin",
+    ("Placemark", "TimeSpan", "end"): "end",
+}
+"""Where KML holds the times of a placemark, and the columns that GDAL makes of them."""
 _FINE = re.compile(r"\s*((?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{3}\d*[1-9]\d*(?:Z|[+-]\d\d:?\d\d)?)\s*")
 _OVERLAP = 64  # bytes of a chunk that are looked at again with the next one
 _LONGEST_CODE = 200  # characters of a name of a reference system that are looked at, from its end
@@ -73,8 +79,10 @@ class Census:
             return self.rows[layer]
         return next(iter(self.rows.values())) if len(self.rows) == layers == 1 else None
 
-    def finer_times(self, layer: str | None, name: str) -> list[tuple[int, str]]:
-        """The times of a property that have more than milliseconds: rows and texts."""
+    def finer_times(self, layer: str | None, layers: int, name: str) -> list[tuple[int, str]]:
+        """The times of a property that have more than milliseconds: rows and texts. Rows of KML are known where it has one layer."""
+        if layers > 1 and "" in self.rows:
+            return []
         return self.finer.get((layer if layer in self.rows else next(iter(self.rows), ""), name), [])
 
     def findings(self, layer: str | None, geometry: str) -> tuple[Finding, ...]:
@@ -269,24 +277,39 @@ class _Kml:
     def __init__(self) -> None:
         self.census = Census()
         self._text: list[str] | None = None
+        self._path: list[str] = []
 
     def begin(self, name: str, _: dict[str, str]) -> None:
         local = name.rpartition(":")[2]
+        self._path.append(local)
         if local == "Placemark":
             self.census.rows[""] = self.census.rows.get("", 0) + 1
-        elif local == "coordinates":
+        elif local == "coordinates" or tuple(self._path[-3:]) in _KML_TIMES:
             self._text = []
             self.parser.CharacterDataHandler = self._text.append
 
     def end(self, name: str) -> None:
-        if self._text is None or name.rpartition(":")[2] != "coordinates":
+        where = tuple(self._path[-3:])
+        self._path.pop()
+        if self._text is None or (name.rpartition(":")[2] != "coordinates" and where not in _KML_TIMES):
             return
+        if where in _KML_TIMES:
+            self._time(_KML_TIMES[where], "".join(self._text))
+        else:
+            self._coordinates("".join(self._text))
+        self._text = None
+        self.parser.CharacterDataHandler = None
+
+    def _time(self, name: str, text: str) -> None:
+        time = _FINE.fullmatch(text)
+        if time is not None:
+            self.census.finer.setdefault(("", name), []).append((self.census.rows.get("", 0), time[1]))
+
+    def _coordinates(self, text: str) -> None:
         # A blank beside a comma is no KML, and read as it is meant.
-        tuples = ",".join(each.strip() for each in "".join(self._text).split(",")).split()
+        tuples = ",".join(each.strip() for each in text.split(",")).split()
         bad = [each for each in tuples if _TUPLE.fullmatch(each) is None]
         if bad:
             row = self.census.rows.get("", 0)
             faults = self.census._positions.setdefault("", _Fault())  # noqa: SLF001 - its builder
             faults.add(row, f"placemark {row} {bad[0][:60]!r} (line {self.parser.CurrentLineNumber})")
-        self._text = None
-        self.parser.CharacterDataHandler = None
