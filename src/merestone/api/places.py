@@ -16,6 +16,7 @@ from merestone.inspect import browse
 from merestone.inspect.output import check_outputs
 from merestone.line import environment
 from merestone.publication.publication import Publication
+from merestone.storage.open import open_store
 
 Path = str | os.PathLike[str]
 AnyDataset = Path | Dataset
@@ -75,6 +76,16 @@ def current_version(dataset: AnyDataset) -> int | None:
         CorruptError: the published state cannot be read.
     """
     return browse.current_version(whole(dataset).store)
+
+
+def current_version_of(publication: Path) -> int | None:
+    """The number of the version that readers see of what a publication file publishes; None where nothing was published yet.
+
+    Raises:
+        UsageError: the publication file is missing or broken.
+        CorruptError: the published state cannot be read.
+    """
+    return browse.current_version(open_store(browse.destination_at(os.fspath(publication))))
 
 
 def whole(dataset: AnyDataset) -> Dataset:

@@ -35,7 +35,7 @@ def publish(file: str, source: str | None, confirm: str | None, run_id: str | No
     """
     given = [("--source", source), ("--run-id", run_id)]
     again = shlex.join(["merestone", "publish", file, *(word for option, value in given if value is not None for word in (option, value))])
-    with edge.names_current(lambda: places.current_version(places.read_publication(file).destination)), progress.shown() as watch:
+    with edge.names_current(lambda: places.current_version_of(file)), progress.shown() as watch:
         result = publishing.publish(file, source=source, confirm=confirm, run_id=run_id, dry_run=dry_run, progress=watch)
     if as_json:
         for notice in result.notices:

@@ -21,6 +21,7 @@ from merestone.dataset.index import rows_of_keys
 from merestone.dataset.manifest import HistoryLine, Manifest
 from merestone.dataset.version import Dataset, Version
 from merestone.document.json_reader import parse_json
+from merestone.document.yaml_reader import Document
 from merestone.errors import UsageError
 from merestone.identity import key as keys
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
@@ -30,7 +31,7 @@ from merestone.lineage.store.run_manifest import RunManifest, attempts_of, read_
 from merestone.lineage.store.verdict import run_summary
 from merestone.lineage.store.writing import ROOT, RUNS
 from merestone.publication.publication import Publication
-from merestone.publication.reader import read_publication
+from merestone.publication.reader import read_destination, read_publication
 from merestone.source.located import named_as_delivery
 from merestone.storage.open import open_store
 from merestone.storage.place import local_path, parse_place
@@ -69,7 +70,7 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
     if not place.is_local or Path(place.path).is_dir():
         return Dataset(open_store(text))
     if Path(place.path).is_file():
-        return Dataset(open_store(publication_at(text).destination))
+        return Dataset(open_store(destination_at(text)))
     address = parse_address(text)
     hint = "check the path: a folder that holds a published dataset, or a publication file"
     if address.version is not None and _exists(address.where):
@@ -83,21 +84,33 @@ def publication_at(path: str) -> Publication:
     Raises:
         UsageError: it is missing or broken, or is a contract or a delivery.
     """
-    if Path(local_path(path, what="a publication file")).is_file():
-        if named_as_delivery(path):
-            raise UsageError(
-                f"{path} is a delivery, not a publication file",
-                field=path,
-                hint=f"«draft({path})» drafts a publication file for it; with one: «publish(FILE, source={path})»",
-            )
-        tree = read_document(path, what="publication").tree
-        if "contract_version" in tree and "destination" not in tree:
-            raise UsageError(
-                f"{path} is a contract, not a publication file",
-                field=path,
-                hint="name the publication file, which says where the source and the destination are",
-            )
-    return read_publication(path)
+    return read_publication(path, document=_document_at(path))
+
+
+def destination_at(path: str) -> str:
+    """Where a publication file publishes to. Its contract is not read.
+
+    Raises:
+        UsageError: as `publication_at`.
+    """
+    return read_destination(path, _document_at(path))
+
+
+def _document_at(path: str) -> Document:
+    if Path(local_path(path, what="a publication file")).is_file() and named_as_delivery(path):
+        raise UsageError(
+            f"{path} is a delivery, not a publication file",
+            field=path,
+            hint=f"«draft({path})» drafts a publication file for it; with one: «publish(FILE, source={path})»",
+        )
+    document = read_document(path, what="publication")
+    if "contract_version" in document.tree and "destination" not in document.tree:
+        raise UsageError(
+            f"{path} is a contract, not a publication file",
+            field=path,
+            hint="name the publication file, which says where the source and the destination are",
+        )
+    return document
 
 
 def _exists(text: str) -> bool:

@@ -31,8 +31,8 @@ from merestone.document.forms import (
     Text,
     Whole,
 )
+from merestone.document.yaml_reader import Document, path_text
 from merestone.document.yaml_reader import Path as KeyPath
-from merestone.document.yaml_reader import path_text
 from merestone.errors import UsageError
 from merestone.identity.derived import COLUMN, RULES
 from merestone.publication.publication import (
@@ -332,18 +332,28 @@ PLACES: Final[tuple[KeyPath, ...]] = (
 NOT_IN_EFFECT: Final = (Later(("retention",), "old versions are kept until a version that can reclaim them"),)
 
 
-def read_publication(path: str, contract: Contract | None = None) -> Publication:
+def read_publication(path: str, contract: Contract | None = None, document: Document | None = None) -> Publication:
     """Read a publication file and what it takes from its contract.
 
     Args:
         path: the publication file.
         contract: the contract, where the caller has read it; otherwise it is read from the file that the publication names.
+        document: the publication file, where the caller has read it.
 
     Raises:
         UsageError: the file or its contract is missing or broken (all problems are reported), a setting is not in this version, no
             key, or file and contract disagree on name or key.
     """
-    return _read(path, contract)[0]
+    return _read(path, contract, document)[0]
+
+
+def read_destination(path: str, document: Document) -> str:
+    """Where a publication publishes to: what a question about the dataset asks of the file, whatever has become of its contract.
+
+    Raises:
+        UsageError: as `read_publication`, but for what is wrong with the contract.
+    """
+    return _settings(path, document)[1][("destination",)]
 
 
 def read_publication_and_contract(path: str) -> tuple[Publication, Contract]:
@@ -402,8 +412,14 @@ def _fallback(path: str) -> str:
     return Path(local_path(path)).stem.removesuffix(".publication")
 
 
-def _read(path: str, contract: Contract | None) -> tuple[Publication, Contract]:
-    document = read_document(path, what="publication")
+def _read(path: str, contract: Contract | None, document: Document | None = None) -> tuple[Publication, Contract]:
+    values, places = _settings(path, document or read_document(path, what="publication"))
+    if contract is None:
+        contract = read_contract(places[("contract",)])
+    return _assemble(path, places, values, contract), contract
+
+
+def _settings(path: str, document: Document) -> tuple[dict[str, Any], dict[tuple[str | int, ...], str]]:
     report = Report(document)
     values = PUBLICATION.read(document.tree, (), report)
     _laws(values, report)
@@ -414,9 +430,7 @@ def _read(path: str, contract: Contract | None) -> tuple[Publication, Contract]:
             report.add(later.path, f"not in this version: {later.words}", "remove it, or use a later version of Merestone")
     if report.problems:
         raise refusal(path, "publication", sorted(report.problems, key=lambda problem: problem.line or 0))
-    if contract is None:
-        contract = read_contract(places[("contract",)])
-    return _assemble(path, places, values, contract), contract
+    return values, places
 
 
 def _folder(path: str) -> str:
