@@ -66,6 +66,7 @@ test-memory: $(VENV)/.test  ## the tests of the line on a store in memory, with 
 lint: $(VENV)/.dev  ## format, ruff, strict types, import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -q tests/test_banned_calls.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -22,7 +22,11 @@ def test_every_bench_is_run_here():
     assert {each.stem for each in BENCH.glob("*.py")} - helpers == set(SMALL)
 
 
-@pytest.mark.parametrize("name", SMALL)
+# Two of them start many processes: `make soak` runs these.
+SLOW = {"history", "publish"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(each, marks=pytest.mark.soak) if each in SLOW else each for each in SMALL])
 def test_a_bench_runs_to_its_end(name):
     done = subprocess.run([sys.executable, BENCH / f"{name}.py", *SMALL[name]], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
