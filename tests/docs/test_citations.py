@@ -54,7 +54,7 @@ def test_a_source_cites_documents_that_are_here(source):
         "see docs/spec/nowhere.md",
         "see docs/spec/gate.md#nothing",
         "see docs/spec/gate.md, section 3",
-        "see ../shared/spec/change.md",
+        "see ../docs/spec/changes.md",
         "ADR 9999",
     ],
 )
