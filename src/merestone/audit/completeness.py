@@ -127,7 +127,7 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_
         else:
             found.gaps.append((run, Gap("run_missing", f"version {each.version} names no sealed run", 1, ())))
         log = log_of(dataset.store, each)
-        if each.lineage is not None and attempts[-1].expired is not None:  # what is still to be told is what is as this run made it
+        if each.lineage is not None and attempts[-1].expired is not None:  # what is left to say is what still is as this run made it
             mine = pc.and_(pc.is_in(log.column("key"), live), pc.invert(pc.is_in(log.column("key"), resolved)))
             log = log.filter(pc.and_(mine, pc.is_in(log.column("class"), MADE)))
         _compare(log, told, run, found)

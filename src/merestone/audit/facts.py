@@ -131,6 +131,6 @@ def _times(attempts: Sequence[RunManifest], sealed: datetime) -> tuple[datetime,
     started = datetime.fromisoformat(about["started_utc"]) if about.get("started_utc") else None
     ended = datetime.fromisoformat(about["ended_utc"]) if about.get("ended_utc") else None
     first, last = min(firsts, default=started or sealed), max(lasts, default=ended or sealed)
-    if started is None or ended is None or last < started:  # told afterwards, of another day
+    if started is None or ended is None or last < started:  # ingested later, for another day
         return first, last
     return min(started, first), max(ended, last)

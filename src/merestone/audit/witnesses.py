@@ -180,14 +180,14 @@ def _lineage(store: Store, records: Records, runs: Mapping[str, RunManifest], br
         if name in listed or name in runs or name in broken or name.startswith(known):
             continue
         if name.startswith(_BASELINE):
-            continue  # told below, baseline by baseline
+            continue  # reported below, baseline by baseline
         match = _PART.fullmatch(name.removeprefix(f"{ROOT}/"))
         if match is None:
             yield _stray(name, "nothing of Merestone is called so")
             continue
         run_id, attempt = unquote(match["run_id"]), int(match["attempt"])
         if any(each.endswith(f"/{match['run_id']}-{attempt}.json") for each in broken):
-            continue  # its run manifest cannot be read, which is told
+            continue  # its run manifest cannot be read: a damage names it
         if not records.explains(run_id, attempt, match["nonce"]):
             yield _stray(name, "no sealed run lists it, and no attempt that was cut off wrote it")
     for path in [each for each in runs if each.startswith(_BASELINE)]:

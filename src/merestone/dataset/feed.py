@@ -96,7 +96,7 @@ def changes(dataset: Dataset, from_version: int | None = None, to_version: int |
     target = dataset.manifest(to_version)
     start = (target.parent or 0) if from_version is None else from_version
     if start > target.version:
-        dataset.manifest(start)  # one that does not exist is told as such
+        dataset.manifest(start)  # one that does not exist is a UsageError here
         raise UsageError(
             f"changes lead from an older version to a newer one, not from {start} to {target.version}",
             field="from_version",

@@ -177,7 +177,7 @@ class Exports:
                     found[key] = (float((now[mine] == then[theirs]).mean()) - chance) / (1 - chance) if chance < 1 else 0.0
             if found and max(found.values()) >= _SAYS:
                 agreed[name] = found
-                weight[name] = -math.log2(max(chance, 1 / max(len(now), len(then), 2)))  # in bits, as one tells things apart by it
+                weight[name] = -math.log2(max(chance, 1 / max(len(now), len(then), 2)))  # in bits: how well it distinguishes rows
         out = []
         for key in keys:
             parts = [(weight[name], min(max(found[key], 0.0), 1.0)) for name, found in agreed.items() if key in found]

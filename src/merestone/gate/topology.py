@@ -169,7 +169,7 @@ def judge_change(
     found = [_near_change(each, tree, len(arriving)) for each in judge(pa.concat_arrays([arriving, beside]), rules, absent=absent)]
     rest = [each for each in found if len(each) and each.rule != "gap"]
     if len(changes):
-        # A gap found near by may be filled by a feature that was not looked at; among overlaps nothing is told of the ground between them.
+        # A gap found near by may be filled by a feature that was not looked at; overlaps say nothing about the ground between them.
         doubtful = any(len(each) and each.rule in ("gap", "overlap", "topology") for each in found)
         if doubtful or not stays_open(leaving, arriving, beside, changes, boxes, rules.precision, rules.gap_width):
             return judge(pa.concat_arrays([arriving, carried(None)]), rules, absent=absent)
@@ -326,7 +326,7 @@ def _network(wkb: pa.Array | pa.ChunkedArray, rules: Rules) -> list[Breach]:
 def _solid(wkb: Any, rules: Rules, centre: Floats) -> list[Breach]:
     found = check_solids(wkb, rules.precision, rules.z_precision)
     scale = 10.0**rules.precision
-    flat = found.unread[np.isin(kernel.scan(wkb).kind[found.unread], _KINDS["3d_solid"])]  # the others are told of already
+    flat = found.unread[np.isin(kernel.scan(wkb).kind[found.unread], _KINDS["3d_solid"])]  # findings name the others already
 
     edges = np.column_stack([found.open_edges, found.crowded]).astype(np.int64)
     things = tuple((f"edge with {what}", f"edges with {what}") for what in ("one face only", "more than two faces"))

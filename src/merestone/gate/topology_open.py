@@ -42,7 +42,7 @@ def stays_open(leaving: Any, arriving: Any, staying: Any, changes: Edges, boxes:
     window = shapely.union_all(windows[np.unique(touched)])
     try:
         before, after = (_uncovered(window, pa.concat_arrays([each, staying]), precision) for each in (leaving, arriving))
-    except shapely.errors.GEOSException:  # what cannot be told near by is told by looking at everything
+    except shapely.errors.GEOSException:  # where the neighbourhood does not decide, the whole does
         return False
     old, new = shapely.STRtree(after).query(before, predicate="intersects")
     meet = np.array(shapely.relate_pattern(before[old], after[new], _INTERIORS_MEET), np.bool_)

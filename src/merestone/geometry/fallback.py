@@ -179,11 +179,10 @@ def valid(wkb: pa.Array) -> npt.NDArray[np.bool_]:
 def built(wkb: pa.Array) -> npt.NDArray[np.object_]:
     """See `kernel.shapes`."""
     values: Any = wkb.to_numpy(zero_copy_only=False)  # NumPy's own types do not let `where` choose None
+    # Not silenced: a curve stops shapely for the whole column. The others are built, and a curve is None as the kernel promises.
     try:
         return np.asarray(shapely.from_wkb(values, on_invalid="ignore"))
-    except (
-        NotImplementedError
-    ):  # a curve stops shapely for the whole column: the others are built, and a curve is None as the kernel promises
+    except NotImplementedError:
         flags = canonical(wkb, RAW_GRID, Shape())[1]
         return np.asarray(shapely.from_wkb(np.where(flags & (CANONICAL_UNREADABLE | WRONG_TYPE), None, values), on_invalid="ignore"))
 

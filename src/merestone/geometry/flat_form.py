@@ -256,7 +256,7 @@ def _sorted(canonical: Canonical) -> Canonical:
     parts, unsure_parts = _ordered([part_row, *bodies])
     count = canonical.part_rings[parts]
     runs = rings[np.repeat(part_first[parts] - first_of(count), count) + np.arange(len(run_part))]
-    # A point is told by its vertex; lines and rings that begin alike go on.
+    # The vertex of a point decides; lines and rings that begin alike go on.
     doubtful = np.unique(
         np.concatenate([part_row[run_part[unsure_rings]], part_row[unsure_parts[part_kind[unsure_parts] != single.POINT]]])
     )

@@ -194,12 +194,10 @@ def _fault(each: ColumnPlan, given: Any, bad: Any) -> RowFaults:
 
 def _shown(array: pa.Array) -> Any:
     """Values as text for a message, none longer than a message can show."""
+    # Not silenced: Arrow has no text for lists, structs and bytes. Python has, so every value is shown.
     try:
         text = array.cast(pa.string())
-    except (
-        pa.ArrowNotImplementedError,
-        pa.ArrowInvalid,
-    ):  # Arrow has no text for lists, structs and bytes; Python has, and every value is shown
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         text = pa.array([repr(value) for value in array.to_pylist()], pa.string())
     return pc.utf8_slice_codeunits(text, 0, _SHOWN)
 

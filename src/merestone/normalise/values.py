@@ -351,7 +351,7 @@ def _from_json(array: Any, kind: FieldType) -> Cast:
             value = text
         try:
             out.append(_typed(value, kind))
-        except (ValueError, ArithmeticError):  # no value of the type: the row is told
+        except (ValueError, ArithmeticError):  # not a value of the type: a finding names the row
             out.append(None)
             bad[row] = True
     return pa.array(out, arrow_type(kind)), bad

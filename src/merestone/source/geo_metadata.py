@@ -262,7 +262,7 @@ def _arrow(schema: pa.Schema) -> dict[str, Any] | None:
         if metadata.get(b"ARROW:extension:name") in _WKB_EXTENSIONS:
             try:
                 described = parse_json(metadata.get(b"ARROW:extension:metadata") or b"{}")
-            except ValueError:  # what cannot be read states no CRS, and that is told as such
+            except ValueError:  # what cannot be read states no CRS: a finding says so
                 described = {}
             crs = described.get("crs")
             columns[field.name] = {

@@ -238,7 +238,7 @@ class LocalStore:
 
 def _new_file(folder: Path) -> tuple[int, Path]:
     while True:
-        # The process id tells running processes apart; O_EXCL settles what is left over from dead ones or from another host.
+        # The process id distinguishes running processes; O_EXCL settles what is left over from dead ones or from another host.
         path = folder / f".{os.getpid()}-{next(_counter)}.tmp"  # noqa: TID251 - this is the store
         try:
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), path  # noqa: TID251 - this is the store
