@@ -148,7 +148,7 @@ class SummaryResult(Shown):
         return self.deduplication is not None and self.deduplication["conflicts"] > 0
 
 
-# `class` is no name in Python, so this one is not written as a class.
+# `class` cannot be a name in Python, so this one is not written as a class.
 Touch = TypedDict(
     "Touch",
     {

@@ -39,7 +39,7 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM: the run ends as it does for Ctrl-C, and leaves nothing behind that the next run has to write up."""
 
 
-class Stopped(Exception):  # noqa: N818 - an end that somebody asked for is no error
+class Stopped(Exception):  # noqa: N818 - an end that somebody asked for is not an error
     """Ctrl-C or SIGTERM, with what can be said about it."""
 
     def __init__(self, message: str, code: int) -> None:

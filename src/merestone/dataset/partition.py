@@ -18,7 +18,7 @@ import pyarrow as pa
 
 NO_POSITION = "cell=none"
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"  # what Hive-style readers take for null
-EMPTY = "%"  # a lone percent sign is no percent-encoded text, so no value can collide with the empty one
+EMPTY = "%"  # a lone percent sign is not percent-encoded text, so no value can collide with the empty one
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~ ")
 _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{each}{n}" for each in ("com", "lpt") for n in range(1, 10))})
 NAME_LIMIT = 200  # bytes of one folder name; file systems allow 255
@@ -164,7 +164,7 @@ def _encode_all(data: bytes) -> str:
 def _shorten(text: str, data: bytes) -> str:
     if len(text) <= NAME_LIMIT:
         return text
-    # "%~" is no percent-encoding, so a shortened name is never taken for a value; the manifest knows the value.
+    # "%~" is not percent-encoding, so a shortened name is never taken for a value; the manifest knows the value.
     cut = text[:96]
     cut = cut[: cut.rfind("%")] if "%" in cut[-2:] else cut  # never half an escape
     return cut + "%~" + blake2b(data, digest_size=16).hexdigest()

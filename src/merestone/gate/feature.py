@@ -267,7 +267,7 @@ def _limits(low: Any, high: Any) -> str:
 
 def _allowed(field: Field, enum: tuple[Any, ...], kind: Any) -> Any:
     texts = [unicodedata.normalize("NFC", value if isinstance(value, str) else str(value)) for value in enum if value is not None]
-    # Not silenced: a code that is no value of the type, or a type that no text is cast to, is the contract's fault, and the error says so.
+    # Not silenced: a code that is not a value of the type, or a type that text cannot be cast to, is the contract's fault, and the error says so.
     try:
         return pa.array(texts, pa.string()).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:

@@ -230,7 +230,7 @@ def _by_feature(family: _Family) -> str:
     words = []
     for each in family.samples[:NAMED]:
         name = called(each.id, each.row)
-        apart = ":" if each.id is not None and name != each.id else ""  # "key 49: ring self-intersection" is no count
+        apart = ":" if each.id is not None and name != each.id else ""  # "key 49: ring self-intersection" is not a count
         words.append(f"{name}{apart} {each.observed}")
     return listed(words, family.count)
 

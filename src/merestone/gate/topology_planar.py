@@ -90,4 +90,4 @@ def boundary_changes(before: Any, after: Any, precision: int) -> Edges:
     lines = int(new.line.max(initial=-1)) + 1
     # Rows and rings before and after have nothing in common.
     both = joined([new, Edges(old.x1, old.y1, old.x0, old.y0, ~old.owner, old.line + lines)])
-    return noded(both.take(uncancelled(both))).edges  # a vertex on a straight outline is no change of it
+    return noded(both.take(uncancelled(both))).edges  # a vertex on a straight outline does not change it

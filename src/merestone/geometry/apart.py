@@ -219,14 +219,14 @@ def _aligned(a: Floats, b: Floats, best: float, *, ring: bool) -> float:
         for back in (False, True) if ring else (False,):
             other = np.roll(b[::-1], start + 1, axis=0) if back else np.roll(b, -start, axis=0)
             worst = _squared(a, other).max()
-            best = min(best, worst) if worst == worst else best  # noqa: PLR0124 - NaN is no alignment
+            best = min(best, worst) if worst == worst else best  # noqa: PLR0124 - NaN is not an alignment
             if best == 0:
                 return best
     return best
 
 
 def _squared(a: Floats, b: Floats) -> Floats:
-    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are findings elsewhere; here they are no distance
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are findings elsewhere; here they are not a distance
         x, y = a[..., 0] - b[..., 0], a[..., 1] - b[..., 1]
         return np.asarray(x * x + y * y)
 

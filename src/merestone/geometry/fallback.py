@@ -165,7 +165,7 @@ def decimals(wkb: pa.Array, bounds: tuple[float, float, float, float] | None) ->
 
 def measures(wkb: pa.Array) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """See `kernel.measures`."""
-    with np.errstate(all="ignore"):  # NaN and infinity are findings elsewhere; here they are no measure
+    with np.errstate(all="ignore"):  # NaN and infinity are findings elsewhere; here they are not a measure
         shapes = built(wkb)
         return np.asarray(shapely.area(shapes)), np.asarray(shapely.length(shapes))
 

@@ -358,7 +358,7 @@ def _from_json(array: Any, kind: FieldType) -> Cast:
 
 
 def _no_number(text: str) -> Any:
-    raise ValueError(text)  # NaN and Infinity are no JSON
+    raise ValueError(text)  # JSON has neither NaN nor Infinity
 
 
 def _typed(value: Any, kind: FieldType) -> Any:

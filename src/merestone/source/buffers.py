@@ -37,7 +37,7 @@ def fault_of(batch: pa.RecordBatch, schema: pa.Schema, geometries: Collection[in
 
 def _fault(array: pa.Array, is_wkb: bool) -> str | None:
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
-        # Bytes that are no text are found later, with their row. Here they must not hide what is wrong with the offsets.
+        # Bytes that are not text are found later, with their row. Here they must not hide what is wrong with the offsets.
         array = array.view(pa.large_binary() if pa.types.is_large_string(array.type) else pa.binary())
     try:
         array.validate(full=True)

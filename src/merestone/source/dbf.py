@@ -274,7 +274,7 @@ def _trimmed(cells: npt.NDArray[np.uint8]) -> pa.Array:
 
 def _numbers(cells: npt.NDArray[np.uint8]) -> pa.Array:
     """The text of number and date cells: blank cells and cells of asterisks (written where a value did not fit) are null."""
-    plain = np.where(cells < 0x80, cells, ord("?"))  # a byte beyond ASCII is no digit, and must not break the text before it is named
+    plain = np.where(cells < 0x80, cells, ord("?"))  # a byte beyond ASCII is not a digit, and must not break the text before it is named
     text = pc.ascii_trim_whitespace(_trimmed(plain).cast(pa.string()))
     text = pc.replace_substring_regex(text, r"^\+", "")
     return pc.if_else(pc.match_substring_regex(text, r"^\**$"), pa.scalar(None, pa.string()), text)

@@ -104,7 +104,7 @@ def _judged(field: Any) -> _Judged | None:
     if pa.types.is_boolean(kind):
         return _Judged(field.name, f"({name} & 1) is not {name}", "boolean: 0 or 1", lambda value: value in (0, 1))
     if pa.types.is_integer(kind):
-        spare = 64 - kind.bit_width  # shifted up and down again, a wider number loses its head, and what is no integer becomes one
+        spare = 64 - kind.bit_width  # shifted up and down again, a wider number loses its head, and what is not an integer becomes one
         whole = f"({name} << {spare} >> {spare})" if spare else f"({name} | 0)"
         limit = 1 << (kind.bit_width - 1)
         return _Judged(

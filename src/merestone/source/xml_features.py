@@ -306,7 +306,7 @@ class _Kml:
             self.census.finer.setdefault(("", name), []).append((self.census.rows.get("", 0), time[1]))
 
     def _coordinates(self, text: str) -> None:
-        # A blank beside a comma is no KML, and read as it is meant.
+        # KML has no blank beside a comma; it is read as it is meant.
         tuples = ",".join(each.strip() for each in text.split(",")).split()
         bad = [each for each in tuples if _TUPLE.fullmatch(each) is None]
         if bad:
