@@ -24,12 +24,7 @@ from merestone.errors import EXIT_DONE
 @click.option("--to", "to_version", type=click.IntRange(min=1), metavar="M", help="The newer version; the current one by default.")
 @click.option("--html", metavar="FILE", help=options.HTML)
 @click.option("--out", metavar="FILE", help=options.OUT_OF_CHANGES)
-@click.option(
-    "--bbox",
-    callback=options.box,
-    metavar="X,Y,X,Y",
-    help="Only features whose box meets this one; in the CRS of the dataset, minimum first.",
-)
+@options.bbox
 @click.option("--polygon", metavar="FILE", help="Only features that meet the polygons of this file, in any CRS.")
 @click.option("--where", metavar="CONDITIONS", help="Only features for which these hold: owner = 'Smith' and rank >= 3 and closed is null.")
 @click.option("--keys", is_flag=True, help="List the keys of each class.")

@@ -23,12 +23,7 @@ PREVIEW = 10
 
 @click.command()
 @options.dataset
-@click.option(
-    "--bbox",
-    callback=options.box,
-    metavar="X,Y,X,Y",
-    help="Only features whose box meets this one; in the CRS of the dataset, minimum first.",
-)
+@options.bbox
 @click.option("--columns", metavar="A,B", help="Only these columns, in this order; the geometry always comes.")
 @click.option("--out", metavar="FILE", help="Write .parquet (GeoParquet), .gpkg, .geojson, .geojsons (text sequence) or .geojsonl.")
 @options.as_json

@@ -91,6 +91,15 @@ def box(_: click.Context, __: click.Parameter, text: str | None) -> tuple[float,
     return xmin, ymin, xmax, ymax
 
 
+bbox = click.option(
+    "--bbox",
+    callback=box,
+    metavar="X,Y,X,Y",
+    help="Only features whose box meets this one; in the CRS of the dataset, minimum first.",
+)
+"""A box to read within, as four numbers."""
+
+
 def instant(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
     """The time in "2026-03-01T06:00:00Z".
 
