@@ -109,6 +109,14 @@ def test_a_pipe_and_q_show_nothing_and_v_a_line_a_stage(name, commands, mereston
 
 
 @pytest.fixture
+def interruptible():
+    """Ctrl-C as Python takes it, also where the tests run in the background of a shell, which ignores it."""
+    kept = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, kept)
+
+
+@pytest.fixture
 def handled(monkeypatch):
     """The handlers of the installed command, for one command."""
     kept = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -218,6 +226,19 @@ def test_ctrl_c_within_a_query_of_sqlite_is_no_truncated_file(product, merestone
     assert ended.err == "merestone: terminated; nothing published\n"
 
 
+@pytest.mark.usefixtures("handled")
+def test_a_command_in_the_background_of_a_shell_goes_on_ignoring_ctrl_c(monkeypatch):
+    monkeypatch.setattr(main, "root", lambda **_: None)
+    monkeypatch.setattr(sys, "warnoptions", ["error"])
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    main.main()
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    assert signal.getsignal(signal.SIGTERM) is main._stopped
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_second_signal_does_not_wait():
     met = []
 

@@ -125,7 +125,8 @@ def main() -> None:
             # Pipes carry UTF-8 on every system; what a terminal cannot show is escaped, never an error.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, _stopped)
+        if signal.getsignal(each) is not signal.SIG_IGN:  # as in a background job: Ctrl-C is for the command in front
+            signal.signal(each, _stopped)
     root(prog_name="merestone")
 
 
