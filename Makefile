@@ -9,6 +9,9 @@ XSD_WHEELS := geonode-pycsw==3.0.0b2 ckanext-iso19115==0.2.4
 PYCSW  := geonode-pycsw==3.0.0b2 'SQLAlchemy<2' pygeofilter==0.2.1 jinja2 flask gunicorn lxml
 SOURCES := pyproject.toml setup.py $(wildcard src/merestone/columnar/*.[ch] src/merestone/geometry/*.[ch])
 
+# Bytecode is kept, whatever the environment says: a command that compiles its modules at each start takes half as long again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help demo test test-memory test-lowest test-without-kernel lint bench sanitize soak field docs wheel clean
 
 help:              ## this list
