@@ -7,9 +7,6 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 XSD_WHEELS := geonode-pycsw==3.0.0b2 ckanext-iso19115==0.2.4
 # A catalogue to load ISO records into; it wants other versions than the rest, so it gets an environment of its own (tests/audit/test_catalogue.py).
 PYCSW  := geonode-pycsw==3.0.0b2 'SQLAlchemy<2' pygeofilter==0.2.1 jinja2 flask gunicorn lxml
-# Bytecode is kept, whatever the environment says: the tests start hundreds of processes, and each would compile the whole package anew.
-unexport PYTHONDONTWRITEBYTECODE
-
 SOURCES := pyproject.toml setup.py $(wildcard src/merestone/columnar/*.[ch] src/merestone/geometry/*.[ch])
 
 # Bytecode is kept, whatever the environment says: a command that compiles its modules at each start takes half as long again.
