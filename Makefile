@@ -34,6 +34,14 @@ $(VENV)/pycsw/.made: | $(VENV)/bin/python
 	$(VENV)/pycsw/bin/python -m pip --disable-pip-version-check --quiet install $(PYCSW)
 	@touch $@
 
+# Readers of data files that do not go into one environment with the rest: an old Arrow, and Spark, which needs Java (tests/writer/test_encodings.py).
+$(VENV)/readers/.made: | $(VENV)/bin/python
+	$(PYTHON) -m venv $(VENV)/readers/arrow10
+	$(VENV)/readers/arrow10/bin/python -m pip --disable-pip-version-check --quiet install 'pyarrow==10.0.1' 'numpy<2'
+	$(PYTHON) -m venv $(VENV)/readers/spark
+	$(VENV)/readers/spark/bin/python -m pip --disable-pip-version-check --quiet install 'pyspark==4.3.0'
+	@touch $@
+
 $(VENV)/.field: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) install -e '.[field]'
 	@touch $@ $(VENV)/.test $(VENV)/.run
@@ -91,8 +99,8 @@ sanitize: $(VENV)/.test  ## the compiled extensions under the address and undefi
 		sh -c '../$(BIN)/python -m pytest -q -p sanitized -p no:cacheprovider -m "not soak and not field" columnar geometry identity/test_vectors.py \
 			&& ../$(BIN)/python -c "import sanitized; from geometry import fuzz; print(fuzz.main(60), \"inputs; both paths agree\")"'
 
-soak: $(VENV)/.test $(VENV)/pycsw/.made  ## the long tests, also through a real catalogue
-	MERESTONE_PYCSW='$(abspath $(VENV)/pycsw)' $(BIN)/python -m pytest -q -rP -m soak
+soak: $(VENV)/.test $(VENV)/pycsw/.made $(VENV)/readers/.made  ## the long tests, also through a real catalogue, an old Arrow and Spark
+	MERESTONE_PYCSW='$(abspath $(VENV)/pycsw)' MERESTONE_READERS='$(abspath $(VENV)/readers)' $(BIN)/python -m pytest -q -rP -m soak
 
 field: $(VENV)/.field  ## the large public datasets: make field SHARED=DIR
 	@test -n "$(SHARED)" || { echo 'make field SHARED=DIR: the folder that holds data/'; exit 2; }

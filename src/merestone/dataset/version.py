@@ -24,6 +24,7 @@ from merestone.dataset.proved import HINT, opened
 from merestone.dataset.rows import shaped
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, MerestoneError, MissingError, UsageError
+from merestone.geometry import kernel
 from merestone.results import notebook
 from merestone.storage.place import shown_place
 from merestone.storage.port import Store
@@ -244,14 +245,14 @@ class Version:
         with opened(self.store, file) as parquet:
             there = set(parquet.schema.names)
             wanted = [name for name in schema.names if name in there]
-            cover = ""
+            cover, geometry = "", self.columns.geometry
             groups = list(range(parquet.metadata.num_row_groups))
             if bbox is not None:
                 cover = _covering(parquet, file)
                 groups = [n for n in groups if _group_meets(parquet.metadata.row_group(n), cover, bbox)]
-                wanted = list(dict.fromkeys([*wanted, cover]))
+                wanted = list(dict.fromkeys([*wanted, cover, geometry]))
             for table in parquet.groups(wanted, groups):
-                met = table if bbox is None else table.filter(_rows_meet(table.column(cover), bbox))
+                met = table if bbox is None else _meeting(table, cover, geometry, bbox)
                 yield from shaped(file, met, schema).to_batches()
 
 
@@ -264,12 +265,10 @@ def boxes(version: Version, file: DataFile) -> Iterator[tuple[pa.Table, npt.NDAr
     names = list(version.manifest.key["columns"])
     keys = pa.schema([version.columns.schema.field(each) for each in names])
     with opened(version.store, file) as parquet:
-        cover = _covering(parquet, file)
-        for table in parquet.groups([*names, cover]):
-            column = table.column(cover).combine_chunks()
-            sides = [pc.if_else(column.is_valid(), column.field(side), None).cast(pa.float64()) for side in _SIDES]
-            boxes = np.column_stack([each.to_numpy(zero_copy_only=False) for each in sides])
-            yield pa.Table.from_batches(shaped(file, table.select(names), keys).to_batches(), keys), boxes
+        geometry = version.columns.geometry
+        for table in parquet.groups([*names, geometry]):
+            bounds = kernel.scan(table.column(geometry).combine_chunks()).bounds
+            yield pa.Table.from_batches(shaped(file, table.select(names), keys).to_batches(), keys), bounds
 
 
 def _facts(manifest: Manifest) -> dict[str, Any]:
@@ -326,12 +325,15 @@ def _group_meets(group: Any, cover: str, bbox: Box) -> bool:
     return _meet((xmin.min, ymin.min, xmax.max, ymax.max), bbox)  # type: ignore[union-attr]  # none is None: seen above
 
 
-def _rows_meet(cover: pa.ChunkedArray, bbox: Box) -> pa.Array:
-    """Which rows' boxes meet, as a boolean array; rows without a box do not."""
-    column = cover.combine_chunks()
-    xmin, ymin, xmax, ymax = (column.field(side) for side in _SIDES)
-    meets = pc.and_kleene(
+def _meeting(table: pa.Table, cover: str, geometry: str, bbox: Box) -> pa.Table:
+    """The rows whose boxes meet; rows without a box do not. The covering column says which may, the geometry which do."""
+    column = table.column(cover).combine_chunks()
+    xmin, ymin, xmax, ymax = (column.field(side).cast(pa.float64()) for side in _SIDES)
+    may = pc.and_kleene(
         pc.and_kleene(pc.less_equal(xmin, bbox[2]), pc.greater_equal(xmax, bbox[0])),
         pc.and_kleene(pc.less_equal(ymin, bbox[3]), pc.greater_equal(ymax, bbox[1])),
     )
-    return pc.and_(pc.fill_null(meets, fill_value=False), column.is_valid())
+    near = table.filter(pc.and_(pc.fill_null(may, fill_value=False), column.is_valid()))
+    bounds = kernel.scan(near.column(geometry).combine_chunks()).bounds
+    x, y = (bounds[:, 0] <= bbox[2]) & (bounds[:, 2] >= bbox[0]), (bounds[:, 1] <= bbox[3]) & (bounds[:, 3] >= bbox[1])
+    return near.filter(pa.array(x & y))

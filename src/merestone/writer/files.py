@@ -26,9 +26,10 @@ from merestone.geometry import kernel
 from merestone.normalise.values import arrow_type
 from merestone.reference.systems import projjson
 from merestone.storage.port import Store
+from merestone.writer.encodings import LEVEL, encodings
 
 _KINDS = ("", "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
-_BOX = pa.struct([("xmin", pa.float64()), ("ymin", pa.float64()), ("xmax", pa.float64()), ("ymax", pa.float64())])
+_BOX = pa.struct([("xmin", pa.float32()), ("ymin", pa.float32()), ("xmax", pa.float32()), ("ymax", pa.float32())])
 REJECTS_SCHEMA = pa.schema(
     [
         pa.field("row", pa.int64(), nullable=False),
@@ -137,24 +138,35 @@ def encode(rows: pa.Table, layout: FileLayout) -> tuple[bytes, tuple[float, floa
     for name, epsg in layout.other_geometries:
         other = rows.column(name).combine_chunks()
         columns[name] = _geo_column(epsg, kernel.scan(other))
-    nowhere = np.isnan(scan.bounds[:, 0])
-    sides = [pa.array(scan.bounds[:, n], mask=nowhere) for n in range(4)]
-    cover = pa.StructArray.from_arrays(sides, fields=list(_BOX), mask=pa.array(nowhere))
     geo = {"version": "1.1.0", "primary_column": layout.geometry, "columns": columns}
-    table = rows.append_column(layout.covering, cover)
-    table = table.replace_schema_metadata({"geo": json.dumps(geo, allow_nan=False)})
+    chosen = encodings(rows)
+    table = rows.append_column(layout.covering, _cover(scan.bounds)).replace_schema_metadata(None)
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        table,
+    # Parquet's own schema says all that Arrow's would; a copy of that in the footer of a small file costs more than a column.
+    with pq.ParquetWriter(
         sink,
+        table.schema,
         compression="zstd",
-        compression_level=3,
-        row_group_size=layout.row_group_rows,
+        compression_level=LEVEL,
+        use_dictionary=chosen.use_dictionary,
+        column_encoding=chosen.column_encoding,
         write_page_checksum=True,
         write_statistics=True,
-        store_schema=True,
-    )
+        store_schema=False,
+    ) as writer:
+        writer.write_table(table, row_group_size=layout.row_group_rows)
+        writer.add_key_value_metadata({"geo": json.dumps(geo, allow_nan=False, separators=(",", ":"))})
     return sink.getvalue().to_pybytes(), box
+
+
+def _cover(bounds: npt.NDArray[np.float64]) -> pa.StructArray:
+    """The covering column: boxes in float32, rounded outward. Each holds the true box."""
+    nowhere = np.isnan(bounds[:, 0])
+    near = bounds.astype(np.float32)
+    low = np.where(near[:, :2] > bounds[:, :2], np.nextafter(near[:, :2], np.float32(-np.inf)), near[:, :2])
+    high = np.where(near[:, 2:] < bounds[:, 2:], np.nextafter(near[:, 2:], np.float32(np.inf)), near[:, 2:])
+    sides = [pa.array(side, mask=nowhere) for side in (low[:, 0], low[:, 1], high[:, 0], high[:, 1])]
+    return pa.StructArray.from_arrays(sides, fields=list(_BOX), mask=pa.array(nowhere))
 
 
 def sort_rows(rows: pa.Table, key_bytes: pa.Array, layout: FileLayout) -> pa.Table:
