@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset.build import Miniature, digest_of, key_bytes, row, seen, state_of
-from merestone.dataset.feed import CLASSES, FEED_SCHEMA, changes, fold, had, has, rows_of
+from merestone.dataset.feed import CLASSES, Feed, changes, fold, rows_of
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, UsageError
 from merestone.storage.local import LocalStore
@@ -64,8 +64,8 @@ def test_the_feed_between_any_two_versions_is_their_difference(states, data):
     assert keys == sorted(keys)
     assert [key_bytes(pid) for pid in found.key.column("pid").to_pylist()] == keys
 
-    existed = found.key.filter(had(found.table)).column("pid").to_pylist()
-    exists = found.key.filter(has(found.table)).column("pid").to_pylist()
+    existed = found.key.filter(found.touched.had).column("pid").to_pylist()
+    exists = found.key.filter(found.touched.has).column("pid").to_pylist()
     if start:
         assert found.before.column("pid").to_pylist() == existed
         assert state_of(found.before) == {pid: seen(before)[pid] for pid in existed}
@@ -167,17 +167,17 @@ def test_a_damaged_log_is_named(mini):
 
 def test_a_row_that_is_not_where_the_log_says_is_an_error(mini):
     mini.publish({"p": A, "q": B})
-    feed = changes(Dataset(mini.store)).table
+    feed = changes(Dataset(mini.store)).touched
     version = Dataset(mini.store).version()
-    assert rows_of(version, feed, "partition").num_rows == 2
-    elsewhere = feed.set_column(feed.schema.names.index("partition"), "partition", pa.array(["district=D1", "district=D9"]))
-    assert rows_of(version, elsewhere, "partition").num_rows == 2, "a partition more or less: the key decides"
+    assert rows_of(version, feed, Feed.partition).num_rows == 2
+    elsewhere = feed.with_column(Feed.partition, pa.array(["district=D1", "district=D9"]))
+    assert rows_of(version, elsewhere, Feed.partition).num_rows == 2, "a partition more or less: the key decides"
     for wrong in (
-        feed.set_column(0, "key", pa.array([b"sp", b"sz"])),
-        feed.set_column(feed.schema.names.index("partition"), "partition", pa.array(["district=D9"] * 2)),
+        feed.with_column(Feed.key, pa.array([b"sp", b"sz"])),
+        feed.with_column(Feed.partition, pa.array(["district=D9"] * 2)),
     ):
         with pytest.raises(CorruptError, match="of 2 features"):
-            rows_of(version, wrong, "partition")
+            rows_of(version, wrong, Feed.partition)
 
 
 def step(*lines):
@@ -201,47 +201,47 @@ def step(*lines):
                 "old_partition": old and "P",
             }
         )
-    return pa.Table.from_pylist(rows, FEED_SCHEMA)
+    return Feed(pa.Table.from_pylist(rows, Feed.schema))
 
 
 def test_labels_fold():
     turned = step(("k", "changed", "2", "1", "reversed"))
     turned_again = step(("k", "changed", "1", "2", "reversed"))
     edited = step(("k", "changed", "3", "2", "attributes"))
-    assert fold([turned]).column("reversed").to_pylist() == [True]
-    assert fold([turned, turned_again]).num_rows == 0
-    assert fold([turned, edited]).column("reversed").to_pylist() == [False]
+    assert fold([turned]).reversed.to_pylist() == [True]
+    assert len(fold([turned, turned_again])) == 0
+    assert fold([turned, edited]).reversed.to_pylist() == [False]
 
     out, back = step(("a", "removed", None, "1", "rekeyed"), ("b", "added", "1", None, "rekeyed")), step(("c", "added", "9", None))
-    assert fold([out, back]).select(["key", "rekeyed"]).to_pylist() == [
+    assert fold([out, back]).table.select(["key", "rekeyed"]).to_pylist() == [
         {"key": b"a", "rekeyed": True},
         {"key": b"b", "rekeyed": True},
         {"key": b"c", "rekeyed": False},
     ]
     edited = step(("b", "changed", "2", "1", "attributes"))
-    assert fold([out, edited]).column("rekeyed").to_pylist() == [False, False], "no longer the same content"
+    assert fold([out, edited]).rekeyed.to_pylist() == [False, False], "no longer the same content"
     late = fold([step(("a", "removed", None, "1")), step(("b", "added", "1", None))])
-    assert late.column("rekeyed").to_pylist() == [True, True], "a pair that only the two steps together show"
+    assert late.rekeyed.to_pylist() == [True, True], "a pair that only the two steps together show"
     twice = fold([step(("a", "removed", None, "1")), step(("b", "added", "1", None), ("c", "added", "1", None))])
-    assert twice.column("rekeyed").to_pylist() == [False, False, False], "not unique on both sides"
+    assert twice.rekeyed.to_pylist() == [False, False, False], "not unique on both sides"
 
 
 def test_reprocessed_stays_apart_from_changed():
     again = step(("k", "reprocessed", "2", "1"))
     edited = step(("k", "changed", "3", "2", "attributes"))
-    assert fold([again]).column("class").to_pylist() == ["reprocessed"]
-    assert fold([again, step(("k", "reprocessed", "4", "2"))]).column("class").to_pylist() == ["reprocessed"]
-    assert fold([again, edited]).column("class").to_pylist() == ["changed"]
+    assert fold([again]).kind.to_pylist() == ["reprocessed"]
+    assert fold([again, step(("k", "reprocessed", "4", "2"))]).kind.to_pylist() == ["reprocessed"]
+    assert fold([again, edited]).kind.to_pylist() == ["changed"]
 
 
 def test_folding_nothing_gives_the_schema():
-    assert fold([]).schema.equals(FEED_SCHEMA)
-    assert fold([FEED_SCHEMA.empty_table()] * 2).schema.equals(FEED_SCHEMA)
-    assert fold([step(("k", "added", "1", None))]).schema.equals(FEED_SCHEMA)
+    assert fold([]).table.schema.equals(Feed.schema)
+    assert fold([Feed.empty()] * 2).table.schema.equals(Feed.schema)
+    assert fold([step(("k", "added", "1", None))]).table.schema.equals(Feed.schema)
 
 
 def test_many_steps_over_many_keys_fold_to_one_row_each():
     rng = np.random.default_rng(7)
     keys = [f"{n:06d}" for n in range(20_000)]
     logs = [step(*((key, "changed", "2", "1", "attributes") for key in rng.choice(keys, 2_000, replace=False))) for _ in range(5)]
-    assert fold(logs).num_rows == len({key for log in logs for key in log.column("key").to_pylist()})
+    assert len(fold(logs)) == len({key for log in logs for key in log.key.to_pylist()})

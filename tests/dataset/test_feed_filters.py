@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shapely import Point, box, to_wkb
 
 from dataset.build import Miniature, digest_of, key_bytes, row
-from merestone.dataset.feed import changes, had, has
+from merestone.dataset.feed import changes
 from merestone.dataset.filter import Condition, Filter, check, filtered, parse_where
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
@@ -77,7 +77,7 @@ def test_a_filtered_feed_is_the_difference_of_the_filtered_versions(states, name
     assert {each[0]: tuple(each[1:]) for each in zip(*columns, strict=True)} == difference(before, after)
 
     pids = [key.decode()[1:] for key in columns[0]]
-    there, here = (np.asarray(each(found.table).combine_chunks()).astype(bool) for each in (had, has))
+    there, here = (np.asarray(each.combine_chunks()).astype(bool) for each in (found.touched.had, found.touched.has))
     assert found.key.column("pid").to_pylist() == pids
     if start:
         assert found.before.column("pid").to_pylist() == [pid for pid, flag in zip(pids, there, strict=True) if flag]

@@ -9,17 +9,17 @@ import pytest
 
 from dataset.build import Miniature, row
 from merestone.dataset.current import POINTER, Pointer, current, manifest_name
-from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA
 from merestone.dataset.manifest import Manifest
-from merestone.dataset.pages import PAGE_SCHEMA
+from merestone.dataset.pages import FileEntries
 from merestone.dataset.partition import TREE_SCHEMA
 from merestone.dataset.record import RunRecord
-from merestone.dataset.withdrawn import WITHDRAWN_SCHEMA
+from merestone.dataset.tables import ChangeLog, IndexRows
+from merestone.dataset.withdrawn import WithdrawnRows
 from merestone.errors import CorruptError
-from merestone.gate.findings import FINDINGS_SCHEMA
+from merestone.gate.findings import FindingLines
 from merestone.storage.local import LocalStore
 from merestone.writer.commit import begin
-from merestone.writer.files import REJECTS_SCHEMA
+from merestone.writer.files import Rejects
 from merestone.writer.records import Intent, write_up_abandoned
 from merestone.writer.rollback import rollback
 
@@ -133,17 +133,19 @@ def shown(arrow):
 @pytest.mark.parametrize(
     ("title", "arrow"),
     [
-        ("Change log", CHANGES_SCHEMA),
-        ("Index checkpoint", INDEX_SCHEMA),
-        ("Findings", FINDINGS_SCHEMA),
-        ("Rejects", REJECTS_SCHEMA),
+        ("Change log", ChangeLog.schema),
+        ("Index checkpoint", IndexRows.schema),
+        ("Findings", FindingLines.schema),
+        ("Rejects", Rejects.schema),
     ],
 )
 def test_the_documented_columns_are_those_of_the_code(title, arrow):
     assert documented(title) == shown(arrow)
 
 
-@pytest.mark.parametrize(("title", "arrow"), [("Pages", PAGE_SCHEMA), ("Splits", TREE_SCHEMA), ("Withdrawn features", WITHDRAWN_SCHEMA)])
+@pytest.mark.parametrize(
+    ("title", "arrow"), [("Pages", FileEntries.schema), ("Splits", TREE_SCHEMA), ("Withdrawn features", WithdrawnRows.schema)]
+)
 def test_the_documented_columns_of_pages_are_those_of_the_code(title, arrow):
     assert documented(title, "manifest.md") == shown(arrow)
 

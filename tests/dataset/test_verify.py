@@ -98,8 +98,8 @@ def filed(mini, files):
     entries = {}
     for file in files:
         entries.setdefault(file.partition, []).append(file)
-    table = page_table(Entry(name, None, tuple(each)) for name, each in entries.items())
-    ref = write_table(mini.store, f"_pages/forged-{len(list(mini.store.list('_pages/')))}.parquet", table)
+    rows = page_table(Entry(name, None, tuple(each)) for name, each in entries.items())
+    ref = write_table(mini.store, f"_pages/forged-{len(list(mini.store.list('_pages/')))}.parquet", rows.table)
     return FileSet((ref,), len(files), sum(each.bytes for each in files), None)
 
 

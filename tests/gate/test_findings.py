@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from merestone.gate.findings import FINDINGS_SCHEMA, FindingTally, findings_table, name_rows, reasons, rejected
+from merestone.gate.findings import FindingLines, FindingTally, findings_table, name_rows, reasons, rejected
 from merestone.results.finding import RowFaults, Sample
 
 
@@ -86,17 +86,17 @@ def test_only_errors_reject_and_reasons_hold_every_fault_of_a_row():
 
 
 def test_the_findings_table_has_a_line_per_fault():
-    table = findings_table(
+    lines = findings_table(
         [faults([0, 2], ["x", "z"]), faults([2], ["y"], field="code")],
         rows=np.array([5, 6, 7]),
         ids=pa.array(["a", "b", "c"]),
         keys=pa.array([b"a", b"b", b"c"]),
         held=np.array([False, False, True]),
     )
-    assert table.schema == FINDINGS_SCHEMA
-    assert table.select(["feature_id", "row", "field", "observed", "held"]).to_pylist() == [
+    assert lines.table.schema == FindingLines.schema
+    assert lines.table.select(["feature_id", "row", "field", "observed", "held"]).to_pylist() == [
         {"feature_id": "a", "row": 5, "field": "use", "observed": "x", "held": False},
         {"feature_id": "c", "row": 7, "field": "use", "observed": "z", "held": True},
         {"feature_id": "c", "row": 7, "field": "code", "observed": "y", "held": True},
     ]
-    assert findings_table([], rows=np.array([], dtype=np.int64), ids=None, keys=None).num_rows == 0
+    assert len(findings_table([], rows=np.array([], dtype=np.int64), ids=None, keys=None)) == 0

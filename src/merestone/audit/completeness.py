@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.dataset.feed import Feed, read_classes
 from merestone.dataset.index import load_table
 from merestone.dataset.manifest import HistoryLine
-from merestone.dataset.proved import read_table
+from merestone.dataset.tables import IndexRows
 from merestone.dataset.version import Dataset
 from merestone.identity import key as keys
 from merestone.inspect import browse
@@ -78,9 +78,9 @@ class Found:
 class _Told:
     """What the events of one run say of its features: string arrays of feature ids."""
 
-    accepted: Any
-    rejected: Any
-    published: dict[str, Any]  # by change class, of stage `publish`
+    accepted: pa.Array
+    rejected: pa.Array
+    published: dict[str, pa.Array]  # by change class, of stage `publish`
 
 
 def check_runs(
@@ -115,7 +115,7 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_
     """
     manifest = dataset.manifest(version)
     found = Found(features=manifest.features, allowed=allowed)
-    live = load_table(dataset.store, manifest.index).column("key").combine_chunks()
+    live = IndexRows(load_table(dataset.store, manifest.index)).key.combine_chunks()
     resolved = pa.array([], pa.binary())
     for at, each in enumerate(islice(made_by(dataset, manifest.version), 1 if last_step else None)):
         told = _Told(pa.array([], pa.string()), pa.array([], pa.string()), {})
@@ -126,15 +126,15 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_
             told = _check_run(dataset.store, attempts, found, now, ROOT)
         else:
             found.gaps.append((run, Gap("run_missing", f"version {each.version} names no sealed run", 1, ())))
-        log = log_of(dataset.store, each)
+        log = read_classes(dataset.store, each.changes)
         if each.lineage is not None and attempts[-1].expired is not None:  # what is left to say is what still is as this run made it
-            mine = pc.and_(pc.is_in(log.column("key"), live), pc.invert(pc.is_in(log.column("key"), resolved)))
-            log = log.filter(pc.and_(mine, pc.is_in(log.column("class"), MADE)))
+            mine = pc.and_(pc.is_in(log.key, live), pc.invert(pc.is_in(log.key, resolved)))
+            log = log.filter(pc.and_(mine, pc.is_in(log.kind, MADE)))
         _compare(log, told, run, found)
         if at == 0:
             _compare_live(live, told, run, found)
-        made = log.filter(pc.is_in(log.column("class"), MADE)).column("key").combine_chunks()
-        gone = log.filter(pc.equal(log.column("class"), "removed")).column("key").combine_chunks()
+        made = log.filter(pc.is_in(log.kind, MADE)).key.combine_chunks()
+        gone = log.filter(pc.equal(log.kind, "removed")).key.combine_chunks()
         resolved = pa.concat_arrays([resolved, made, gone])
     if last_step:
         return found
@@ -159,7 +159,7 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
     last = plan[-1] if plan else None
     order, events = Order(now, dense=[each.attempt for each in attempts if not each.foreign]), 0
     accepted, rejected = [], []
-    published: dict[str, list[Any]] = {}
+    published: dict[str, list[pa.Array]] = {}
     gaps: dict[tuple[str, str], Gap] = {}
     for table in reading.scan(store, attempts, root, names=_NAMES):
         order.add(table)
@@ -206,9 +206,9 @@ def _of_last_attempt(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(attempt == last[features]))
 
 
-def _compare(log: pa.Table, told: _Told, run: str, found: Found) -> None:
+def _compare(log: Feed, told: _Told, run: str, found: Found) -> None:
     """Each line of a version's change log has its event."""
-    kinds, ids = log.column("class"), keys.ids_of(log.column("key").combine_chunks())
+    kinds, ids = log.kind, keys.ids_of(log.key.combine_chunks())
     wanted = (
         ("not_accepted", "features were made without PASS or WARN at the last stage of the plan", pc.is_in(kinds, MADE), told.accepted),
         ("held_untold", "held features without an event of it", pc.equal(kinds, "held"), told.published.get("held")),
@@ -243,11 +243,5 @@ def _add(found: Found, run: str, rule: str, message: str, ids: pa.Array) -> None
         found.gaps.append((run, Gap(rule, message, len(distinct), tuple(distinct.slice(0, SAMPLES).to_pylist()))))
 
 
-def _joined(arrays: list[Any]) -> pa.Array:
+def _joined(arrays: list[pa.Array]) -> pa.Array:
     return pa.concat_arrays(arrays) if arrays else pa.array([], pa.string())
-
-
-def log_of(store: Store, version: HistoryLine) -> Any:
-    """The columns key and class of a version's change log, the class as text. Raises CorruptError where it cannot be read."""
-    table = read_table(store, version.changes, ["key", "class"])
-    return table.set_column(1, "class", table.column("class").cast(pa.string()))

@@ -9,14 +9,15 @@ logs are read only of versions that a live feature may come from, newest first, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.audit.completeness import log_of, made_by
+from merestone.audit.completeness import made_by
+from merestone.dataset.feed import read_classes
 from merestone.dataset.index import load_table
 from merestone.dataset.manifest import HistoryLine, Manifest
+from merestone.dataset.tables import IndexRows
 from merestone.dataset.version import Dataset
 from merestone.identity import key as keys
 
@@ -24,25 +25,25 @@ WROTE = pa.array(["added", "changed", "reprocessed"])
 """The classes of features whose published row a run wrote."""
 
 
-def makers(dataset: Dataset, manifest: Manifest) -> Iterator[tuple[HistoryLine, Any]]:
+def makers(dataset: Dataset, manifest: Manifest) -> Iterator[tuple[HistoryLine, pa.Array]]:
     """The versions whose runs wrote the live features of a version, newest first, each with the ids of these features (a string array).
 
     Raises:
         CorruptError: the index or a change log cannot be read.
     """
-    index = load_table(dataset.store, manifest.index).select(["key", "version"])
-    met = pc.unique(index.column("version")).to_pylist()
+    index = IndexRows(load_table(dataset.store, manifest.index).select([IndexRows.key.name, IndexRows.version.name]))
+    met = pc.unique(index.version).to_pylist()
     waiting = pa.array([], pa.binary())  # met by a later version that did not write them
-    left = index.num_rows
+    left = len(index)
     for line in made_by(dataset, manifest.version):
         if not left:
             return
-        here = index.filter(pc.equal(index.column("version"), line.version)).column("key").combine_chunks() if line.version in met else None
+        here = index.filter(pc.equal(index.version, line.version)).key.combine_chunks() if line.version in met else None
         candidates = waiting if here is None else pa.concat_arrays([waiting, here.cast(pa.binary())])
         if not len(candidates):
             continue
-        log = log_of(dataset.store, line)
-        wrote = log.filter(pc.is_in(log.column("class"), WROTE)).column("key").combine_chunks().cast(pa.binary())
+        log = read_classes(dataset.store, line.changes)
+        wrote = log.filter(pc.is_in(log.kind, WROTE)).key.combine_chunks().cast(pa.binary())
         mine = pc.is_in(candidates, wrote)
         found, waiting = candidates.filter(mine), candidates.filter(pc.invert(mine))
         if len(found):

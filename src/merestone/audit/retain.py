@@ -17,9 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.audit.completeness import MADE, log_of, made_by
+from merestone.audit.completeness import MADE, made_by
 from merestone.dataset.current import current
+from merestone.dataset.feed import read_classes
 from merestone.dataset.index import load_table
+from merestone.dataset.tables import IndexRows
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
 from merestone.identity import key as keys
@@ -138,19 +140,19 @@ def _terms(text: str, window: str | None, basis: str | None) -> tuple[str, str]:
     return window, str(basis)
 
 
-def _needed(dataset: Dataset, going: Sequence[Prefix]) -> dict[str, Any]:
+def _needed(dataset: Dataset, going: Sequence[Prefix]) -> dict[str, pa.Array]:
     """Run to the ids of the live features that it made, of the runs that are to go. What no change log explains, every one of them keeps."""
     expiring = {each.path: each.run_id for prefix in going for attempts in prefix.runs for each in attempts}
     if not expiring:
         return {}
     manifest = dataset.manifest(None)
-    live = load_table(dataset.store, manifest.index).column("key").combine_chunks()
-    found: dict[str, list[Any]] = {}
+    live = IndexRows(load_table(dataset.store, manifest.index)).key.combine_chunks()
+    found: dict[str, list[pa.Array]] = {}
     for each in made_by(dataset, manifest.version):
         if not len(live):
             break
-        log = log_of(dataset.store, each)
-        made = pc.is_in(live, log.filter(pc.is_in(log.column("class"), MADE)).column("key").combine_chunks())
+        log = read_classes(dataset.store, each.changes)
+        made = pc.is_in(live, log.filter(pc.is_in(log.kind, MADE)).key.combine_chunks())
         run = expiring.get(each.lineage["run_manifest"]) if each.lineage is not None else None
         if run is not None:
             found.setdefault(run, []).append(live.filter(made))
@@ -161,7 +163,7 @@ def _needed(dataset: Dataset, going: Sequence[Prefix]) -> dict[str, Any]:
     return {run: keys.ids_of(pa.concat_arrays(arrays)) for run, arrays in found.items()}
 
 
-def _shown(prefix: Prefix, needed: dict[str, Any]) -> dict[str, Any]:
+def _shown(prefix: Prefix, needed: dict[str, pa.Array]) -> dict[str, Any]:
     runs = [attempts[-1].run_id for attempts in prefix.runs]
     return {
         "run_date": prefix.run_date,
@@ -174,7 +176,7 @@ def _shown(prefix: Prefix, needed: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _token(window: str, basis: str, going: Sequence[Prefix], left: Sequence[tuple[str, int]], needed: dict[str, Any]) -> str:
+def _token(window: str, basis: str, going: Sequence[Prefix], left: Sequence[tuple[str, int]], needed: dict[str, pa.Array]) -> str:
     """What identifies this plan."""
     what = [
         window,

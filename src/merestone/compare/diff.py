@@ -14,10 +14,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.change.classes import Before
@@ -25,10 +23,9 @@ from merestone.compare.sides import DiffSide, open_side
 from merestone.compare.terms import ComparisonSettings, Terms, settle_terms
 from merestone.dataset import feed
 from merestone.dataset.current import Current, current
-from merestone.dataset.feed import Changes
+from merestone.dataset.feed import Changes, Feed, read_classes
 from merestone.dataset.index import load
 from merestone.dataset.known import Halves, Known, find, sort_by_hash
-from merestone.dataset.proved import read_table
 from merestone.dataset.version import Dataset
 from merestone.engine.threads import Threads
 from merestone.errors import InternalError
@@ -73,9 +70,9 @@ class Difference:
         """The change with its rows before and after."""
         if self.dataset is None or self.change is None:
             return None
-        table = self.change.table
-        before = feed.rows_of(self.dataset.version(self.change.from_version), table.filter(feed.had(table)), "old_partition")
-        after = feed.rows_of(self.dataset.version(self.change.to_version), table.filter(feed.has(table)), "partition")
+        touched = self.change.touched
+        before = feed.rows_of(self.dataset.version(self.change.from_version), touched.filter(touched.had), Feed.old_partition)
+        after = feed.rows_of(self.dataset.version(self.change.to_version), touched.filter(touched.has), Feed.partition)
         return replace(self.change, before=before, after=after)
 
     def write(self, path: str) -> None:
@@ -279,7 +276,6 @@ def _suppressed(dataset: Dataset, version: int) -> tuple[str, ...]:
     """The keys of the features that differ by noise below the grid only: no part of a feed, but of the log."""
     if version == 1:
         return ()
-    table = read_table(dataset.store, dataset.manifest(version).changes, ["key", "class"])
-    key = table.column("key").filter(pc.equal(table.column("class").cast(pa.string()), "suppressed")).combine_chunks()
-    listed: Any = keys.ids_of(key).to_pylist() if len(key) else []
-    return tuple(listed)
+    log = read_classes(dataset.store, dataset.manifest(version).changes)
+    key = log.key.filter(pc.equal(log.kind, "suppressed")).combine_chunks()
+    return tuple(keys.ids_of(key).to_pylist()) if len(key) else ()

@@ -20,7 +20,7 @@ from merestone.contract.body import from_body
 from merestone.contract.contract import Contract
 from merestone.dataset import feed
 from merestone.dataset.columns import Columns
-from merestone.dataset.feed import Changes
+from merestone.dataset.feed import Changes, Feed
 from merestone.dataset.known import Sum
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.version import Dataset
@@ -105,8 +105,8 @@ def of_dataset(dataset: Dataset, from_version: int | None, to_version: int | Non
         end,
         manifest.key,
         target.columns,
-        change.table.column("key").combine_chunks(),
-        np.asarray(feed.has(change.table).combine_chunks()).astype(bool),
+        change.touched.key.combine_chunks(),
+        np.asarray(change.touched.has.combine_chunks()).astype(bool),
         change.after,
         _scheme(manifest),
         change.counts(),
@@ -158,7 +158,8 @@ def of_file(path: str) -> VersionStep:
     try:
         start, end = (End(each["version"], each["contract"], each["set_digest"], each["features"]) for each in (doc["from"], doc["to"]))
         geometry = str(doc["geometry"])
-        rows = table.filter(feed.has(table))
+        touched = Feed(table)
+        rows = table.filter(touched.has)
         struct = rows.column("after").combine_chunks()
         fields = [struct.type.field(place) for place in range(struct.type.num_fields)]
         schema = pa.schema([*fields, pa.field(geometry, pa.binary())], metadata={"geo": json.dumps(doc["geo"])})
@@ -169,8 +170,8 @@ def of_file(path: str) -> VersionStep:
             end,
             doc["key"],
             Columns(schema, geometry, int(end.contract["crs_epsg"])),
-            table.column("key").cast(pa.binary()).combine_chunks(),
-            np.asarray(feed.has(table).combine_chunks()).astype(bool),
+            touched.key.cast(pa.binary()).combine_chunks(),
+            np.asarray(touched.has.combine_chunks()).astype(bool),
             after,
             doc["partitioning"],
             feed.counted(table),

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.dataset.known import CHANGES_SCHEMA
+from merestone.columnar.shape import Column, Shape, Values
 from merestone.dataset.manifest import HistoryLine, Manifest, ObjectRef
-from merestone.dataset.proved import HINT, opened, proving
+from merestone.dataset.proved import HINT, opened, proving, read_table
+from merestone.dataset.tables import DIGEST, ChangeLog
 from merestone.dataset.values import split_new, without_values
 from merestone.dataset.version import Dataset, Version, boxes
 from merestone.errors import CorruptError, UsageError
@@ -31,44 +31,62 @@ LABELS = ("reversed", "rekeyed", "backfilled")
 """What a feed says of keys in a class. A change log does not hold `backfilled`: it follows from the version where the feed starts."""
 CLASSES = ("added", "changed", "removed", "moved", "reprocessed")
 ADDED, CHANGED, REMOVED, MOVED, REPROCESSED = range(len(CLASSES))
-FEED_SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.binary(), nullable=False),
-        pa.field("class", pa.string(), nullable=False),
-        *(CHANGES_SCHEMA.field(name) for name in ("reversed", "rekeyed")),
-        pa.field("backfilled", pa.bool_(), nullable=False),
-        *(CHANGES_SCHEMA.field(name) for name in ("attributes", "geometry", "geometry_change", "fields")),
-        ("digest", pa.binary(16)),
-        ("old_digest", pa.binary(16)),
-        ("partition", pa.string()),
-        ("old_partition", pa.string()),
-    ]
-)
-Feed: TypeAlias = pa.Table
-"""A change feed: FEED_SCHEMA, one row per touched key, with its class, labels, digests and partitions before and after."""
-_LOGGED = [name for name in CHANGES_SCHEMA.names if name != "source_digest"]
+_LOGGED = [name for name in ChangeLog.schema.names if name != ChangeLog.source_digest.name]
+
+
+class Feed(Shape):
+    """A change feed: one row per touched key, with its class, labels, digests and partitions before and after."""
+
+    key = Column(pa.binary(), nullable=False)
+    kind = Column(pa.string(), nullable=False, name="class")
+    reversed = Column(pa.bool_(), nullable=False)
+    rekeyed = Column(pa.bool_(), nullable=False)
+    backfilled = Column(pa.bool_(), nullable=False)
+    attributes = Column(pa.bool_(), nullable=False)
+    geometry = Column(pa.bool_(), nullable=False)
+    geometry_change = Column(pa.float64())
+    fields = Column(pa.list_(pa.string()))
+    digest = Column(DIGEST)
+    old_digest = Column(DIGEST)
+    partition = Column(pa.string())
+    old_partition = Column(pa.string())
+
+    @property
+    def had(self) -> pa.ChunkedArray:
+        """Which rows existed before: a boolean array."""
+        return pc.not_equal(self.kind, "added")
+
+    @property
+    def has(self) -> pa.ChunkedArray:
+        """Which rows exist after: a boolean array."""
+        return pc.not_equal(self.kind, "removed")
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
     """The difference of two versions.
 
-    `table`: FEED_SCHEMA, one row per touched key, ordered by key bytes. `before` and `after`: the rows of the two versions in the order of
-    `table`, those that existed (`had(table)`) and those that exist (`has(table)`); None unless asked for, `before` also from version 0.
-    `key`: the key columns of each row of `table`, with their names and types; where the key rule changed on the way, the columns of both
+    `touched`: one row per touched key, ordered by key bytes. `before` and `after`: the rows of the two versions in the same order, those
+    that existed (`touched.had`) and those that exist (`touched.has`); None unless asked for, `before` also from version 0.
+    `key`: the key columns of each touched key, with their names and types; where the key rule changed on the way, the columns of both
     rules, null in the rows of the other one (as text where both rules have a column of that name in two types).
     """
 
     from_version: int
     to_version: int
-    table: Feed
+    touched: Feed
     key: pa.Table
-    before: Any = None
-    after: Any = None
+    before: pa.Table | None = None
+    after: pa.Table | None = None
+
+    @property
+    def table(self) -> pa.Table:
+        """The touched features as an Arrow table."""
+        return self.touched.table
 
     def counts(self) -> dict[str, int]:
         """How many keys each class and label has."""
-        return counted(self.table)
+        return counted(self.touched.table)
 
 
 def counted(table: pa.Table) -> dict[str, int]:
@@ -103,38 +121,40 @@ def changes(dataset: Dataset, from_version: int | None = None, to_version: int |
             hint=f"ask «from_version={target.version}», «to_version={start}», and read the classes the other way round",
         )
     steps, base = _steps(dataset, start, target.version)
-    table = fold([read_log(dataset.store, step.changes) for step in reversed(steps)])
+    touched = fold([read_log(dataset.store, step.changes) for step in reversed(steps)])
     version = Version(dataset.store, target)
     if base is not None:
-        table = _label_backfilled(table, Version(dataset.store, base))
-    key = key_columns(version, table, base)
+        touched = _label_backfilled(touched, Version(dataset.store, base))
+    key = key_columns(version, touched, base)
     if not with_rows:
-        return Changes(start, target.version, table, key)
+        return Changes(start, target.version, touched, key)
     before = after = None
     if base is not None:
-        before = rows_of(Version(dataset.store, base), table.filter(had(table)), "old_partition")
-    after = rows_of(version, table.filter(has(table)), "partition")
-    return Changes(start, target.version, table, key, before, after)
+        before = rows_of(Version(dataset.store, base), touched.filter(touched.had), Feed.old_partition)
+    after = rows_of(version, touched.filter(touched.has), Feed.partition)
+    return Changes(start, target.version, touched, key, before, after)
 
 
 def backwards(change: Changes) -> Changes:
     """The way back: what was added is removed, and what each row was before is what it becomes."""
-    table = change.table
-    kinds = table.column("class")
+    touched = change.touched
+    kinds = touched.kind
     turned = pc.if_else(pc.equal(kinds, "added"), "removed", pc.if_else(pc.equal(kinds, "removed"), "added", kinds))
-    for one, other in (("digest", "old_digest"), ("partition", "old_partition")):
-        now, then = table.column(one), table.column(other)
-        table = table.set_column(table.schema.get_field_index(one), FEED_SCHEMA.field(one), then)
-        table = table.set_column(table.schema.get_field_index(other), FEED_SCHEMA.field(other), now)
-    table = table.set_column(table.schema.get_field_index("class"), FEED_SCHEMA.field("class"), turned)
-    table = _with_backfilled(table, np.zeros(table.num_rows, bool))  # on the way back the values go
-    return Changes(change.to_version, change.from_version, table, change.key, change.after, change.before)
+    back = (
+        touched.with_column(Feed.kind, turned)
+        .with_column(Feed.digest, touched.old_digest)
+        .with_column(Feed.old_digest, touched.digest)
+        .with_column(Feed.partition, touched.old_partition)
+        .with_column(Feed.old_partition, touched.partition)
+        .with_column(Feed.backfilled, pa.array(np.zeros(len(touched), bool)))  # on the way back the values go
+    )
+    return Changes(change.to_version, change.from_version, back, change.key, change.after, change.before)
 
 
-def rekeyed(kinds: Any, digest: Any, old_digest: Any, told: npt.NDArray[np.bool_]) -> Any:
+def rekeyed(kinds: Values, digest: Values, old_digest: Values, reported: npt.NDArray[np.bool_]) -> Values:
     """Which rows of a feed are added or removed and hold one content, unique on both sides, among the rows that are `reported`."""
     codes = np.asarray(pc.index_in(kinds, value_set=pa.array(CLASSES))).astype(np.int64)
-    return _rekeyed(np.where(told, codes, -1), digest, old_digest)
+    return _rekeyed(np.where(reported, codes, -1), digest, old_digest)
 
 
 def key_columns(version: Version, feed: Feed, base: Manifest | None = None) -> pa.Table:
@@ -143,7 +163,7 @@ def key_columns(version: Version, feed: Feed, base: Manifest | None = None) -> p
     `base` is where the feed starts: features that are there alone have keys of its rule; see `Changes`.
     """
     schema = _key_schema(version.columns.schema, version.manifest)
-    gone = ~np.asarray(has(feed).combine_chunks()).astype(bool)
+    gone = ~np.asarray(feed.has.combine_chunks()).astype(bool)
     if base is None or not gone.any() or _rule(base) == _rule(version.manifest):
         return _decoded(feed, schema)
     older = Version(version.store, base)
@@ -174,23 +194,13 @@ def _key_schema(schema: pa.Schema, manifest: Manifest) -> pa.Schema:
 
 
 def _decoded(feed: Feed, schema: pa.Schema) -> pa.Table:
-    if feed.num_rows == 0:
+    if not len(feed):
         return schema.empty_table()
-    return pa.Table.from_arrays(keying.decode_keys(feed.column("key"), schema.types), schema=schema)
+    return pa.Table.from_arrays(keying.decode_keys(feed.key, schema.types), schema=schema)
 
 
-def had(table: pa.Table) -> pa.ChunkedArray:
-    """Which rows of a feed existed before: a boolean array."""
-    return pc.not_equal(table.column("class"), "added")
-
-
-def has(table: pa.Table) -> pa.ChunkedArray:
-    """Which rows of a feed exist after: a boolean array."""
-    return pc.not_equal(table.column("class"), "removed")
-
-
-def read_log(store: Store, ref: ObjectRef) -> pa.Table:
-    """The rows of a change log that a reader can see, as a pyarrow.Table of CHANGES_SCHEMA without `source_digest`.
+def read_log(store: Store, ref: ObjectRef) -> Feed:
+    """The rows of a change log that a reader can see, as the feed of its step.
 
     Raises:
         CorruptError: it is missing, cut or altered.
@@ -198,56 +208,55 @@ def read_log(store: Store, ref: ObjectRef) -> pa.Table:
     parts = []
     with opened(store, ref) as parquet, proving(ref):
         for part in parquet.groups(_LOGGED):
-            names = part.column("class").cast(pa.string())
-            parts.append(part.set_column(1, "class", names).filter(pc.is_in(names, value_set=pa.array(CLASSES))))
-    columns = {"partition": pa.string(), "old_partition": pa.string(), "digest": pa.binary(16), "old_digest": pa.binary(16)}
-    tables = [
-        pa.table(
-            {
-                each.name: pa.array(np.zeros(part.num_rows, bool))
-                if each.name == "backfilled"
-                else part.column(each.name).cast(columns.get(each.name, each.type))
-                for each in FEED_SCHEMA
-            }
-        )
-        for part in parts
-    ]
-    return pa.concat_tables(tables) if tables else FEED_SCHEMA.empty_table()
+            log = ChangeLog(part)
+            seen = log.filter(pc.is_in(log.kind.cast(pa.string()), value_set=pa.array(CLASSES)))
+            columns = {each.name: seen.table.column(each.name).cast(each.type) for each in Feed.schema if each.name in _LOGGED}
+            columns[Feed.backfilled.name] = pa.chunked_array([np.zeros(len(seen), bool)], pa.bool_())
+            parts.append(Feed(pa.table({name: columns[name] for name in Feed.schema.names})))
+    return Feed.concat(parts)
 
 
-def fold(logs: Sequence[pa.Table]) -> Feed:
-    """Several steps as one.
+def read_classes(store: Store, ref: ObjectRef) -> Feed:
+    """Key and class of every row of a change log, also of those that a reader cannot see; the other columns are not read.
+
+    Raises:
+        CorruptError: it is missing, cut or altered.
+    """
+    log = ChangeLog(read_table(store, ref, [ChangeLog.key.name, ChangeLog.kind.name]))
+    return Feed(log.table.set_column(1, Feed.kind.name, log.kind.cast(pa.string())))
+
+
+def fold(logs: Sequence[Feed]) -> Feed:
+    """Several steps as one, ordered by key bytes.
 
     Args:
-        logs: tables as of `read_log`, oldest first; a key stands at most once in each.
-
-    Returns:
-        pyarrow.Table of FEED_SCHEMA, ordered by key bytes.
+        logs: as of `read_log`, oldest first; a key stands at most once in each.
     """
-    table = pa.concat_tables([log.select(FEED_SCHEMA.names) for log in logs]).combine_chunks() if logs else FEED_SCHEMA.empty_table()
-    if table.num_rows == 0:
-        return FEED_SCHEMA.empty_table()
+    steps = Feed(Feed.concat(logs).table.combine_chunks())
+    if not len(steps):
+        return Feed.empty()
+    table = steps.table
     if len(logs) > 1:
-        table = _fold(table, np.repeat(np.arange(len(logs)), [log.num_rows for log in logs]))
+        table = _fold(steps, np.repeat(np.arange(len(logs)), [len(log) for log in logs]))
     table = table.take(pc.sort_indices(table, sort_keys=[("key", "ascending")]))
-    return table.cast(FEED_SCHEMA)
+    return Feed(table.cast(Feed.schema))
 
 
-def rows_of(version: Version, feed: pa.Table, partition: str) -> pa.Table:
+def rows_of(version: Version, feed: Feed, partition: Column) -> pa.Table:
     """The published rows of some keys, one for each row of `feed` and in its order.
 
     Args:
         version: where to read.
-        feed: a table with `key` (canonical key bytes) and the column `partition` names, ordered by key.
-        partition: the name of the column that says where each row lies; only those partitions' files are read.
+        feed: the keys, ordered by their bytes.
+        partition: the column that says where each row lies (`Feed.partition`, `Feed.old_partition`); only those partitions' files are read.
 
     Raises:
         CorruptError: a row is not where the change log says.
     """
     schema = version.columns.schema
-    places = set(feed.column(partition).unique().to_pylist())
+    places = set(feed.table.column(partition.name).unique().to_pylist())
     names = tuple(version.manifest.key["columns"])
-    keys = feed.column("key").combine_chunks()
+    keys = feed.key.combine_chunks()
     rows, found = [], []
     for file in version.files:
         if file.partition not in places:
@@ -255,12 +264,12 @@ def rows_of(version: Version, feed: pa.Table, partition: str) -> pa.Table:
         for batch in version.file_batches(file):
             here, _ = keying.key_bytes(batch, names)
             wanted = pc.is_in(here, value_set=keys)
-            if wanted.true_count:
+            if pc.any(wanted).as_py():
                 rows.append(batch.filter(wanted))
                 found.append(here.filter(wanted))
     table = pa.Table.from_batches(rows, schema)
     at = pa.chunked_array(found, pa.binary())
-    if not at.equals(feed.column("key")):
+    if not at.equals(feed.key):
         order = pc.sort_indices(at)
         table, at = table.take(order), at.take(order)
     if not at.combine_chunks().equals(keys):
@@ -272,10 +281,10 @@ def rows_of(version: Version, feed: pa.Table, partition: str) -> pa.Table:
     return table
 
 
-def places_of(version: Version, feed: pa.Table, partition: str) -> npt.NDArray[np.float64]:
+def places_of(version: Version, feed: Feed, partition: Column) -> npt.NDArray[np.float64]:
     """(n, 2) the middle of the box of each feature of a feed, NaN where it has no position; arguments and errors as of `rows_of`."""
-    places = set(feed.column(partition).unique().to_pylist())
-    keys, names = feed.column("key").combine_chunks(), tuple(version.manifest.key["columns"])
+    places = set(feed.table.column(partition.name).unique().to_pylist())
+    keys, names = feed.key.combine_chunks(), tuple(version.manifest.key["columns"])
     out = np.full((len(keys), 2), np.nan)
     for file in version.files:
         if file.partition not in places:
@@ -303,21 +312,21 @@ def _steps(dataset: Dataset, start: int, target: int) -> tuple[list[HistoryLine]
     return steps, base
 
 
-def _fold(table: Any, step: npt.NDArray[np.int64]) -> Any:
+def _fold(steps: Feed, step: npt.NDArray[np.int64]) -> pa.Table:
     """One row per key out of many; see the module's docstring. `step` gives the log of each row."""
-    key = np.asarray(table.column("key").combine_chunks().dictionary_encode().indices)
+    key = np.asarray(steps.key.combine_chunks().dictionary_encode().indices)
     order = np.lexsort((step, key))
     starts = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0])
     ends = np.r_[starts[1:], len(order)]
     first, last = order[starts], order[ends - 1]
-    kinds = _codes(table)
+    kinds = np.asarray(pc.index_in(steps.kind, value_set=pa.array(CLASSES))).astype(np.int64)
     has_before, has_after = kinds[first] != ADDED, kinds[last] != REMOVED
 
-    head, tail = table.take(pa.array(first)), table.take(pa.array(last))
+    head, tail = steps.take(pa.array(first)), steps.take(pa.array(last))
     # A move keeps its digest; a log need not repeat it.
-    kept = pc.coalesce(head.column("old_digest"), head.column("digest"))
-    old_digest = pc.if_else(pa.array(kinds[first] == MOVED), kept, head.column("old_digest"))
-    digest, place, old_place = tail.column("digest"), tail.column("partition"), head.column("old_partition")
+    kept = pc.coalesce(head.old_digest, head.digest)
+    old_digest = pc.if_else(pa.array(kinds[first] == MOVED), kept, head.old_digest)
+    digest, place, old_place = tail.digest, tail.partition, head.old_partition
     differs = ~np.asarray(pc.fill_null(pc.equal(old_digest, digest), fill_value=False))
     elsewhere = ~np.asarray(pc.fill_null(pc.equal(old_place, place), fill_value=False))
 
@@ -337,21 +346,23 @@ def _fold(table: Any, step: npt.NDArray[np.int64]) -> Any:
     kind[both & ~differs & elsewhere] = MOVED
 
     changed = kind == CHANGED
-    flag = {name: np.asarray(table.column(name).combine_chunks()).astype(bool) for name in ("reversed", "attributes", "geometry")}
+    turned, attributes, shapes = (
+        np.asarray(each.combine_chunks()).astype(bool) for each in (steps.reversed, steps.attributes, steps.geometry)
+    )
     single = ends - starts == 1
     # What a key that went and came back differs in is not in the logs: both may.
     returned = changed & whether((kinds == REMOVED) | (kinds == ADDED))
-    geometry = changed & (whether(flag["geometry"]) | returned)
-    sizes = pc.if_else(pa.array(single), head.column("geometry_change"), pa.scalar(None, pa.float64()))
-    fields = _union(table, order, starts, ends, changed & ~returned)
+    geometry = changed & (whether(shapes) | returned)
+    sizes = pc.if_else(pa.array(single), head.geometry_change, pa.scalar(None, pa.float64()))
+    fields = _union(steps, order, starts, ends, changed & ~returned)
     out = pa.table(
         {
-            "key": head.column("key"),
+            "key": head.key,
             "class": pa.array(np.array([*CLASSES, ""], dtype=object)[kind], pa.string()),
-            "reversed": pa.array(changed & whether(flag["reversed"] | (kinds != CHANGED), every=True) & ~returned),
+            "reversed": pa.array(changed & whether(turned | (kinds != CHANGED), every=True) & ~returned),
             "rekeyed": _rekeyed(kind, digest, old_digest),
             "backfilled": pa.array(np.zeros(len(kind), bool)),
-            "attributes": pa.array(changed & (whether(flag["attributes"]) | returned)),
+            "attributes": pa.array(changed & (whether(attributes) | returned)),
             "geometry": pa.array(geometry),
             "geometry_change": pc.if_else(pa.array(geometry), sizes, pa.scalar(None, pa.float64())),
             "fields": fields,
@@ -364,39 +375,28 @@ def _fold(table: Any, step: npt.NDArray[np.int64]) -> Any:
     return out.filter(pa.array(kind >= 0))
 
 
-def _label_backfilled(table: pa.Table, base: Version) -> pa.Table:
+def _label_backfilled(feed: Feed, base: Version) -> Feed:
     """Mark the features that changed only in fields which held no value in the version where the feed starts.
 
     Raises:
         CorruptError: a data file of that version is missing, cut or altered.
     """
     changed, values, shapes = (
-        np.asarray(each.combine_chunks()).astype(bool)
-        for each in (pc.equal(table.column("class"), "changed"), table.column("attributes"), table.column("geometry"))
+        np.asarray(each.combine_chunks()).astype(bool) for each in (pc.equal(feed.kind, "changed"), feed.attributes, feed.geometry)
     )
-    lists = table.column("fields").combine_chunks()
+    lists = feed.fields.combine_chunks()
     label = changed & values & ~shapes & np.asarray(lists.is_valid())
     if not label.any():
-        return table
+        return feed
     owner, names = np.asarray(pc.list_parent_indices(lists)), pc.list_flatten(lists)
     new, known = split_new(names.filter(pa.array(label[owner])).unique().to_pylist(), base.manifest.contract)
     filled = new | without_values(base.store, base.files, known) if known else new
     other = ~np.asarray(pc.is_in(names, value_set=pa.array(sorted(filled), pa.string())))
     label[owner[other]] = False
-    return _with_backfilled(table, label)
+    return feed.with_column(Feed.backfilled, pa.array(label))
 
 
-def _with_backfilled(table: pa.Table, label: npt.NDArray[np.bool_]) -> pa.Table:
-    place = table.schema.get_field_index("backfilled")
-    return table.set_column(place, FEED_SCHEMA.field("backfilled"), pa.array(label))
-
-
-def _codes(table: pa.Table) -> npt.NDArray[np.int64]:
-    codes: npt.NDArray[np.int64] = np.asarray(pc.index_in(table.column("class"), value_set=pa.array(CLASSES))).astype(np.int64)
-    return codes
-
-
-def _rekeyed(kind: npt.NDArray[np.int64], digest: Any, old_digest: Any) -> Any:
+def _rekeyed(kind: npt.NDArray[np.int64], digest: Values, old_digest: Values) -> Values:
     """Added and removed keys that hold one content, unique on both sides."""
     new, old = _unique(digest.filter(pa.array(kind == ADDED))), _unique(old_digest.filter(pa.array(kind == REMOVED)))
     pairs = new.filter(pc.is_in(new, value_set=old))
@@ -406,20 +406,18 @@ def _rekeyed(kind: npt.NDArray[np.int64], digest: Any, old_digest: Any) -> Any:
     )
 
 
-def _unique(digests: pa.ChunkedArray) -> pa.Array:
+def _unique(digests: Values) -> pa.Array:
     counted = pc.value_counts(pc.drop_null(digests))
     return counted.field("values").filter(pc.equal(counted.field("counts"), 1))
 
 
-def _union(
-    table: pa.Table, order: npt.NDArray[np.int64], starts: Iterable[int], ends: Iterable[int], told: npt.NDArray[np.bool_]
-) -> pa.Array:
-    """The names that changed in any step of a key, sorted; null where unknown."""
-    lists = table.column("fields").combine_chunks().take(pa.array(order))
-    group = np.repeat(np.arange(len(told)), np.fromiter(ends, np.int64) - np.fromiter(starts, np.int64))
+def _union(steps: Feed, order: npt.NDArray[np.int64], starts: Iterable[int], ends: Iterable[int], known: npt.NDArray[np.bool_]) -> pa.Array:
+    """The names that changed in any step of a key, sorted; null where they are not `known`."""
+    lists = steps.fields.combine_chunks().take(pa.array(order))
+    group = np.repeat(np.arange(len(known)), np.fromiter(ends, np.int64) - np.fromiter(starts, np.int64))
     owner = group[np.asarray(pc.list_parent_indices(lists))]
     pairs = pa.table({"owner": owner, "name": pc.list_flatten(lists)})
     pairs = pairs.group_by(["owner", "name"]).aggregate([]).sort_by([("owner", "ascending"), ("name", "ascending")])
-    counts = np.bincount(np.asarray(pairs.column("owner")), minlength=len(told))
+    counts = np.bincount(np.asarray(pairs.column("owner")), minlength=len(known))
     offsets = np.r_[0, np.cumsum(counts)].astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pairs.column("name").combine_chunks(), mask=pa.array(~told | (counts == 0)))
+    return pa.ListArray.from_arrays(pa.array(offsets), pairs.column("name").combine_chunks(), mask=pa.array(~known | (counts == 0)))

@@ -28,9 +28,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
+from merestone.columnar.shape import Values
 from merestone.columnar.unicode import nfc
 from merestone.dataset import feed
-from merestone.dataset.feed import FEED_SCHEMA, Changes
+from merestone.dataset.feed import Changes, Feed
 from merestone.dataset.manifest import Box
 from merestone.document.forms import shorten
 from merestone.errors import UsageError
@@ -172,41 +173,56 @@ def filtered(change: Changes, wanted: Filter, geometry: str) -> Changes:
         wanted: the filter.
         geometry: the name of the geometry column.
     """
-    table = change.table
-    had, has = (np.asarray(each(table).combine_chunks()).astype(bool) for each in (feed.had, feed.has))
+    whole = change.touched
+    had, has = (np.asarray(each.combine_chunks()).astype(bool) for each in (whole.had, whole.has))
     there, here = np.zeros(len(had), bool), np.zeros(len(has), bool)
     if change.before is not None:
         there[had] = wanted.matches(change.before, geometry)
     if change.after is not None:
         here[has] = wanted.matches(change.after, geometry)
-    told = there | here
+    seen = there | here
     comes, goes = here & ~there & had, there & ~here & has
-    kinds = np.asarray(table.column("class").to_pylist(), dtype=object)
+    kinds = np.asarray(whole.kind.to_pylist(), dtype=object)
     kinds[comes], kinds[goes] = "added", "removed"
     both = pa.array(there & here)
-    columns: dict[str, Any] = {"key": table.column("key"), "class": pa.array(kinds.tolist(), pa.string())}
-    for name in ("reversed", "backfilled", "attributes", "geometry"):  # said of a feature that is there before and after
-        columns[name] = pc.and_(table.column(name), both)
-    for name in ("geometry_change", "fields"):
-        columns[name] = pc.if_else(both, table.column(name), pa.scalar(None, FEED_SCHEMA.field(name).type))
-    for names, side in ((("digest", "partition"), here), (("old_digest", "old_partition"), there)):
-        for name in names:
-            columns[name] = pc.if_else(pa.array(side), table.column(name), pa.scalar(None, FEED_SCHEMA.field(name).type))
-    columns["rekeyed"] = feed.rekeyed(columns["class"], columns["digest"], columns["old_digest"], told)
-    out = pa.table({name: columns[name] for name in FEED_SCHEMA.names}).filter(pa.array(told)).cast(FEED_SCHEMA)
+    kind = pa.array(kinds.tolist(), pa.string())
+    digest, old_digest = _where(pa.array(here), whole.digest), _where(pa.array(there), whole.old_digest)
+    out = Feed.of(
+        {
+            Feed.key: whole.key,
+            Feed.kind: kind,
+            # Said of a feature that is there before and after.
+            Feed.reversed: pc.and_(whole.reversed, both),
+            Feed.backfilled: pc.and_(whole.backfilled, both),
+            Feed.attributes: pc.and_(whole.attributes, both),
+            Feed.geometry: pc.and_(whole.geometry, both),
+            Feed.geometry_change: _where(both, whole.geometry_change),
+            Feed.fields: _where(both, whole.fields),
+            Feed.rekeyed: feed.rekeyed(kind, digest, old_digest, seen),
+            Feed.digest: digest,
+            Feed.old_digest: old_digest,
+            Feed.partition: _where(pa.array(here), whole.partition),
+            Feed.old_partition: _where(pa.array(there), whole.old_partition),
+        }
+    )
     return replace(
         change,
-        table=out,
-        key=change.key.filter(pa.array(told)),
+        touched=out.filter(pa.array(seen)),
+        key=change.key.filter(pa.array(seen)),
         before=None if change.before is None else change.before.filter(pa.array((there)[had])),
         after=None if change.after is None else change.after.filter(pa.array(here[has])),
     )
 
 
+def _where(mask: pa.Array, values: pa.ChunkedArray) -> Values:
+    """The values where `mask` is true, null elsewhere."""
+    return pc.if_else(mask, values, pa.scalar(None, values.type))
+
+
 # --- one condition ---------------------------------------------------------------------------------------------------------------------
 
 
-def _holds(condition: Condition, rows: Any) -> Mask:
+def _holds(condition: Condition, rows: pa.Table | pa.RecordBatch) -> Mask:
     name = unicodedata.normalize("NFC", condition.name)
     if name not in rows.schema.names:
         raise UsageError(

@@ -3,7 +3,7 @@
 Not here: what a line holds (`manifest`), writing chunks (`writer.history`).
 
 A manifest cannot hold its own checksum, so its history ends with its parent; the pointer names the newest version. A chunk is a Parquet
-object of CHUNK_SCHEMA with the versions before the newest few. Chunks of one size are merged: their number grows with the logarithm of the
+object of `ChunkRows` with the versions before the newest few. Chunks of one size are merged: their number grows with the logarithm of the
 number of versions.
 """
 
@@ -14,14 +14,19 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from merestone.columnar.shape import Column, Shape
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import Chunk, HistoryLine, line_of
 from merestone.dataset.proved import altered, proving, read_table
 from merestone.document.json_reader import parse_json
 from merestone.storage.port import Store
 
-CHUNK_SCHEMA = pa.schema([pa.field("version", pa.int64(), nullable=False), pa.field("line", pa.string(), nullable=False)])
-"""`line` is the JSON object of a version, as in the manifest's `history.recent`."""
+
+class ChunkRows(Shape):
+    """The rows of a chunk; `line` is the JSON object of a version, as in the manifest's `history.recent`."""
+
+    version = Column(pa.int64(), nullable=False)
+    line = Column(pa.string(), nullable=False)
 
 
 def lines(store: Store, head: Current) -> Iterator[HistoryLine]:
@@ -54,17 +59,17 @@ def read_chunk(store: Store, chunk: Chunk) -> list[HistoryLine]:
     Raises:
         CorruptError: it is missing, altered, or does not hold the versions that the manifest says.
     """
-    table = read_table(store, chunk)
+    rows = ChunkRows(read_table(store, chunk))
     with proving(chunk):
-        found = [HistoryLine.from_json(parse_json(each)) for each in table.column("line").to_pylist()]
+        found = [HistoryLine.from_json(parse_json(each)) for each in rows.line.to_pylist()]
     ends = (found[0].version, found[-1].version) if found else (0, 0)
     if ends != (chunk.first, chunk.last):
         raise altered(chunk, f"holds versions {ends[0]} to {ends[1]} where the manifest says {chunk.first} to {chunk.last}")
     return found
 
 
-def chunk_table(found: Sequence[HistoryLine]) -> pa.Table:
-    """Lines as a pyarrow.Table of CHUNK_SCHEMA."""
+def chunk_table(found: Sequence[HistoryLine]) -> ChunkRows:
+    """Lines as the rows of a chunk."""
     texts = [json.dumps(each.to_json(), ensure_ascii=False, allow_nan=False) for each in found]
-    columns = [pa.array([each.version for each in found], pa.int64()), pa.array(texts, pa.string())]
-    return pa.Table.from_arrays(columns, schema=CHUNK_SCHEMA)
+    versions = [each.version for each in found]
+    return ChunkRows.of({ChunkRows.version: pa.array(versions, pa.int64()), ChunkRows.line: pa.array(texts, pa.string())})

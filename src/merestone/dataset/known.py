@@ -15,38 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.columnar import hashing
+from merestone.dataset.tables import DIGEST, ChangeLog, IndexRows
 
 Halves = npt.NDArray[np.uint64]  # (n, 2): the two halves of 16 bytes, big-endian; their order is the order of the bytes
 
 CHANGE_CLASSES = ("added", "changed", "removed", "moved", "suppressed", "reprocessed", "refreshed", "held")
-_DIGEST = pa.binary(16)
-_NAME = pa.dictionary(pa.int32(), pa.string())
-CHANGES_SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.binary(), nullable=False),
-        pa.field("class", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-        pa.field("reversed", pa.bool_(), nullable=False),
-        pa.field("rekeyed", pa.bool_(), nullable=False),
-        pa.field("attributes", pa.bool_(), nullable=False),
-        pa.field("geometry", pa.bool_(), nullable=False),
-        ("geometry_change", pa.float64()),
-        ("fields", pa.list_(pa.string())),
-        ("digest", _DIGEST),
-        ("source_digest", _DIGEST),
-        ("old_digest", _DIGEST),
-        ("partition", _NAME),
-        ("old_partition", _NAME),
-    ]
-)
-INDEX_SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.binary(), nullable=False),
-        pa.field("digest", _DIGEST, nullable=False),
-        pa.field("source_digest", _DIGEST, nullable=False),
-        pa.field("partition", _NAME, nullable=False),
-        pa.field("version", pa.int64(), nullable=False),
-    ]
-)
+CHANGES_SCHEMA, INDEX_SCHEMA = ChangeLog.schema, IndexRows.schema
 
 
 def halves(digests: pa.Array | pa.ChunkedArray) -> Halves:
@@ -65,7 +39,7 @@ def halves(digests: pa.Array | pa.ChunkedArray) -> Halves:
 def unhalves(values: Halves) -> pa.Array:
     """uint64 (n, 2) as fixed_size_binary(16)."""
     raw = np.ascontiguousarray(values.astype(">u8")).tobytes()
-    return pa.FixedSizeBinaryArray.from_buffers(_DIGEST, len(values), [None, pa.py_buffer(raw)])
+    return pa.FixedSizeBinaryArray.from_buffers(DIGEST, len(values), [None, pa.py_buffer(raw)])
 
 
 @dataclass(slots=True)

@@ -2,42 +2,41 @@
 
 Not here: writing a page (`writer.pages`), which files a reader needs (`version`).
 
-A page is a Parquet object of PAGE_SCHEMA. For each partition that it names, its rows are all files of that partition; a partition without
+A page is a Parquet object of `FileEntries`. For each partition that it names, its rows are all files of that partition; a partition without
 files has one row without a path, which keeps the column value that its name stands for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
+from merestone.columnar.shape import Column, Shape
 from merestone.dataset.manifest import DataFile, FileSet, ObjectRef
 from merestone.dataset.proved import HINT, altered, read_table
 from merestone.errors import CorruptError
 from merestone.storage.port import Store
 
-PAGE_SCHEMA = pa.schema(
-    [
-        pa.field("partition", pa.string(), nullable=False),
-        ("value", pa.string()),
-        ("path", pa.string()),
-        ("rows", pa.int64()),
-        ("bytes", pa.int64()),
-        ("sha256", pa.binary(32)),
-        ("footer_sha256", pa.binary(32)),
-        ("tag", pa.string()),
-        ("xmin", pa.float64()),
-        ("ymin", pa.float64()),
-        ("xmax", pa.float64()),
-        ("ymax", pa.float64()),
-        ("version", pa.int64()),
-        ("run_id", pa.string()),
-    ]
-)
-_BOX = ("xmin", "ymin", "xmax", "ymax")
+
+class FileEntries(Shape):
+    """The rows of a page: one for each file, or for a partition without files."""
+
+    partition = Column(pa.string(), nullable=False)
+    value = Column(pa.string())
+    path = Column(pa.string())
+    rows = Column(pa.int64())
+    bytes = Column(pa.int64())
+    sha256 = Column(pa.binary(32))
+    footer_sha256 = Column(pa.binary(32))
+    tag = Column(pa.string())
+    xmin = Column(pa.float64())
+    ymin = Column(pa.float64())
+    xmax = Column(pa.float64())
+    ymax = Column(pa.float64())
+    version = Column(pa.int64())
+    run_id = Column(pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,27 +87,42 @@ def in_path_order(entries: Iterable[Entry]) -> tuple[DataFile, ...]:
     return tuple(sorted((file for each in entries for file in each.files), key=lambda file: file.path))
 
 
-def page_table(entries: Iterable[Entry]) -> pa.Table:
-    """Entries as a pyarrow.Table of PAGE_SCHEMA, ordered by partition."""
-    rows = [row for each in sorted(entries, key=lambda each: each.partition) for row in _rows(each)]
-    columns = zip(*rows, strict=True) if rows else ((),) * len(PAGE_SCHEMA)
-    return pa.Table.from_arrays(
-        [pa.array(column, kind.type) for column, kind in zip(columns, PAGE_SCHEMA, strict=True)], schema=PAGE_SCHEMA
+def page_table(entries: Iterable[Entry]) -> FileEntries:
+    """Entries as the rows of a page, ordered by partition."""
+    ordered = sorted(entries, key=lambda each: each.partition)
+    files: list[tuple[Entry, DataFile | None]] = [(each, file) for each in ordered for file in each.files or (None,)]
+
+    def of(column: Column, value: Callable[[DataFile], object]) -> pa.Array:
+        return pa.array([None if file is None else value(file) for _, file in files], column.field.type)
+
+    def side(column: Column, at: int) -> pa.Array:
+        return of(column, lambda file: None if file.bbox is None else file.bbox[at])
+
+    return FileEntries.of(
+        {
+            FileEntries.partition: pa.array([each.partition for each, _ in files], pa.string()),
+            FileEntries.value: pa.array([each.value for each, _ in files], pa.string()),
+            FileEntries.path: of(FileEntries.path, lambda file: file.path),
+            FileEntries.rows: of(FileEntries.rows, lambda file: file.rows),
+            FileEntries.bytes: of(FileEntries.bytes, lambda file: file.bytes),
+            FileEntries.sha256: of(FileEntries.sha256, lambda file: bytes.fromhex(file.sha256)),
+            FileEntries.footer_sha256: of(
+                FileEntries.footer_sha256, lambda file: bytes.fromhex(file.footer_sha256) if file.footer_sha256 else None
+            ),
+            FileEntries.tag: of(FileEntries.tag, lambda file: file.tag),
+            FileEntries.xmin: side(FileEntries.xmin, 0),
+            FileEntries.ymin: side(FileEntries.ymin, 1),
+            FileEntries.xmax: side(FileEntries.xmax, 2),
+            FileEntries.ymax: side(FileEntries.ymax, 3),
+            FileEntries.version: of(FileEntries.version, lambda file: file.version),
+            FileEntries.run_id: of(FileEntries.run_id, lambda file: file.run_id),
+        }
     )
-
-
-def _rows(entry: Entry) -> Iterable[tuple[Any, ...]]:
-    if not entry.files:
-        yield (entry.partition, entry.value, *(None,) * (len(PAGE_SCHEMA) - 2))
-    for file in entry.files:
-        box = file.bbox or (None,) * 4
-        proof = (bytes.fromhex(file.sha256), bytes.fromhex(file.footer_sha256) if file.footer_sha256 else None, file.tag)
-        yield (entry.partition, entry.value, file.path, file.rows, file.bytes, *proof, *box, file.version, file.run_id)
 
 
 def _read_page(store: Store, ref: ObjectRef) -> dict[str, Entry]:
     table = read_table(store, ref)
-    if table.schema.names != PAGE_SCHEMA.names:
+    if table.schema.names != FileEntries.schema.names:
         raise altered(ref, "is not a page of file entries")
     grouped: dict[str, tuple[str | None, list[DataFile]]] = {}
     columns = (each.to_pylist() for each in table.columns)

@@ -22,6 +22,7 @@ from merestone.dataset.log import objects
 from merestone.dataset.manifest import DataFile, Manifest, ObjectRef, line_of, sha256
 from merestone.dataset.pages import Entry, live_files
 from merestone.dataset.proved import checksum, footer_of
+from merestone.dataset.tables import IndexRows
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, UsageError
 from merestone.results.progress import Watch, nobody, staged
@@ -260,13 +261,13 @@ def _index(store: Store, manifest: Manifest, pages: dict[str, dict[str, Entry]])
     name = manifest_name(manifest.version)
     versions = (manifest.version,)
     try:
-        table = load_table(store, manifest.index)
+        rows = IndexRows(load_table(store, manifest.index))
     except CorruptError as fault:
         yield Damage(fault.field or "_index/", fault.message, "a readable index", "none", versions)
         return
-    if table.num_rows != manifest.features:
-        yield Damage(name, "the index does not add up", f"{manifest.features} features", f"{table.num_rows} keys", versions)
-    counted = pc.value_counts(table.column("partition").cast(pa.string()))
+    if len(rows) != manifest.features:
+        yield Damage(name, "the index does not add up", f"{manifest.features} features", f"{len(rows)} keys", versions)
+    counted = pc.value_counts(rows.partition.cast(pa.string()))
     indexed = {each["values"]: each["counts"] for each in counted.to_pylist()}
     filed: dict[str, int] = {}
     for file in live_files(store, manifest.files, pages):
@@ -281,6 +282,6 @@ def _index(store: Store, manifest: Manifest, pages: dict[str, dict[str, Entry]])
                 versions,
             )
     digest = Sum()
-    digest.add(halves(hashing.blake2b16(table.column("key").combine_chunks())), halves(table.column("digest")))
+    digest.add(halves(hashing.blake2b16(rows.key.combine_chunks())), halves(rows.digest))
     if str(digest) != manifest.set_digest:
         yield Damage(name, "the set digest is not that of the index", manifest.set_digest, str(digest), versions)

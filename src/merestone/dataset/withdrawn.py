@@ -7,27 +7,30 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from merestone.columnar.shape import Column, Shape
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.proved import altered, read_table
+from merestone.dataset.tables import DIGEST
 from merestone.storage.port import Store
 
-WITHDRAWN_SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.binary(), nullable=False),
-        ("digest", pa.binary(16)),
-        pa.field("present", pa.bool_(), nullable=False),
-        pa.field("wrong", pa.bool_(), nullable=False),
-    ]
-)
-"""`digest`: what was withdrawn of a feature, null where its removal was. `present`: whether the feature is published now. `wrong`: a person
-named it as wrong."""
+
+class WithdrawnRows(Shape):
+    """What was withdrawn, one row a feature.
+
+    digest: what was withdrawn of it, null where its removal was. present: whether it is published now. wrong: a person named it as wrong.
+    """
+
+    key = Column(pa.binary(), nullable=False)
+    digest = Column(DIGEST)
+    present = Column(pa.bool_(), nullable=False)
+    wrong = Column(pa.bool_(), nullable=False)
 
 
-def read_withdrawn(store: Store, manifest: Manifest) -> pa.Table:
-    """The entries of a version as a pyarrow.Table of WITHDRAWN_SCHEMA, ordered by key. Raises CorruptError where the page is damaged."""
+def read_withdrawn(store: Store, manifest: Manifest) -> WithdrawnRows:
+    """The entries of a version, ordered by key. Raises CorruptError where the page is damaged."""
     if manifest.withdrawn_page is None:
-        return WITHDRAWN_SCHEMA.empty_table()
+        return WithdrawnRows.empty()
     table = read_table(store, manifest.withdrawn_page)
-    if table.schema.names != WITHDRAWN_SCHEMA.names:
+    if table.schema.names != WithdrawnRows.schema.names:
         raise altered(manifest.withdrawn_page, "is not a page of withdrawn features")
-    return table.cast(WITHDRAWN_SCHEMA)
+    return WithdrawnRows(table.cast(WithdrawnRows.schema))

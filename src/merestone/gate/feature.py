@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +34,9 @@ from merestone.geometry.form import (
     UNCLOSED_RING,
     UNREADABLE,
     Scan,
+    Shapes,
 )
+from merestone.json_value import Json
 from merestone.results.finding import PASS, REJECT, WARN, RowFaults, Steps
 from merestone.rules import catalogue
 from merestone.words import plural
@@ -47,9 +48,11 @@ _NO_TEXTS = frozenset({"", "null", "<null>", "none", "nil", "nan", "n/a", "#n/a"
 _NO_NUMBERS = (-9999.0, -99999.0, -999999.0, -999.0, -32768.0, -2147483648.0, -3.4028234663852886e38, -1.7976931348623157e308)
 """What systems write where they have no value."""
 
+Bound = pa.Scalar | int | float | str | None
+
 
 def check_rows(  # noqa: PLR0913 - each is another look at the same rows
-    batch: pa.RecordBatch,
+    batch: pa.RecordBatch | pa.Table,
     contract: Contract,
     *,
     delivered: Scan,
@@ -123,7 +126,9 @@ def steps(faults: Iterable[RowFaults], length: int, *, crs: str) -> Steps:
 # --- attributes ------------------------------------------------------------------------------------------------------------------------
 
 
-def nulls(batch: pa.RecordBatch, contract: Contract, miscast: Sequence[RowFaults] = (), absent: Collection[str] = ()) -> list[RowFaults]:
+def nulls(
+    batch: pa.RecordBatch | pa.Table, contract: Contract, miscast: Sequence[RowFaults] = (), absent: Collection[str] = ()
+) -> list[RowFaults]:
     """`schema_fields[].nullable: false`. A field that is recomputed from the geometry is not looked at."""
     found = []
     for field in _fields(batch, contract):
@@ -137,7 +142,7 @@ def nulls(batch: pa.RecordBatch, contract: Contract, miscast: Sequence[RowFaults
     return found
 
 
-def substitutes(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
+def substitutes(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[RowFaults]:
     """`semantics.<field>.null_means`: null is how a missing value is said; no other value stands for it (unless the code list has it)."""
     found = []
     for field in _fields(batch, contract):
@@ -160,7 +165,7 @@ def substitutes(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
     return found
 
 
-def code_lists(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
+def code_lists(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[RowFaults]:
     """`semantics.<field>.enum`. Null is the business of `nullable`; of a list, every item must be in the code list.
 
     Raises:
@@ -190,7 +195,7 @@ def code_lists(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
     return found
 
 
-def patterns(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
+def patterns(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[RowFaults]:
     """`schema_fields[].pattern`: the whole text must match."""
     found = []
     for field in _fields(batch, contract):
@@ -221,7 +226,7 @@ def _matches(column: pa.Array, field: Field) -> pa.Array:
     return found
 
 
-def ranges(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
+def ranges(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[RowFaults]:
     """`schema_fields[].min` and `max`; both may be reached."""
     found = []
     for field in _fields(batch, contract):
@@ -236,7 +241,7 @@ def ranges(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
     return found
 
 
-def sizes(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
+def sizes(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[RowFaults]:
     """`schema_fields[].min_length` and `max_length` of texts in characters, `min_items` and `max_items` of lists."""
     found = []
     for field in _fields(batch, contract):
@@ -253,19 +258,19 @@ def sizes(batch: pa.RecordBatch, contract: Contract) -> list[RowFaults]:
     return found
 
 
-def _beyond_limits(values: Any, low: Any, high: Any) -> npt.NDArray[np.int64]:
+def _beyond_limits(values: pa.Array, low: Bound, high: Bound) -> npt.NDArray[np.int64]:
     """Rows whose value lies below the one or above the other; null and NaN lie nowhere."""
     sides = [compare(values, side) for compare, side in ((pc.less, low), (pc.greater, high)) if side is not None]
     return _where(sides[0] if len(sides) == 1 else pc.or_(*sides))
 
 
-def _limits(low: Any, high: Any) -> str:
+def _limits(low: Bound, high: Bound) -> str:
     if low is None or high is None:
         return f"at least {low}" if high is None else f"at most {high}"
     return f"from {low} to {high}"
 
 
-def _allowed(field: Field, enum: tuple[Any, ...], kind: Any) -> Any:
+def _allowed(field: Field, enum: tuple[Json, ...], kind: pa.DataType) -> pa.Array:
     texts = [unicodedata.normalize("NFC", value if isinstance(value, str) else str(value)) for value in enum if value is not None]
     # Not silenced: a code that is not a value of the type, or a type that text cannot be cast to, is the contract's fault, and the error says so.
     try:
@@ -278,7 +283,7 @@ def _allowed(field: Field, enum: tuple[Any, ...], kind: Any) -> Any:
         ) from fault
 
 
-def _one_of(enum: tuple[Any, ...]) -> str:
+def _one_of(enum: tuple[Json, ...]) -> str:
     shown = ", ".join(str(value) for value in enum[:_LISTED])
     return f"one of {shown}" + (f", ... ({len(enum)} values)" if len(enum) > _LISTED else "")
 
@@ -449,9 +454,9 @@ def validity(
     return found
 
 
-def _shapes(wkb: pa.Array, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def _shapes(wkb: pa.Array, rows: npt.NDArray[np.int64]) -> Shapes:
     """Some rows of a column as shapely geometries, None where one cannot be built."""
-    some: npt.NDArray[Any] = shapely.from_wkb(wkb.take(pa.array(rows, pa.int64())).to_numpy(zero_copy_only=False), on_invalid="ignore")
+    some: Shapes = shapely.from_wkb(wkb.take(pa.array(rows, pa.int64())).to_numpy(zero_copy_only=False), on_invalid="ignore")
     return some
 
 
@@ -467,14 +472,14 @@ def _reason(text: str | None) -> str:
 # --- shared by the rules above ---------------------------------------------------------------------------------------------------------
 
 
-def _fields(batch: pa.RecordBatch, contract: Contract) -> list[Field]:
+def _fields(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[Field]:
     present = set(batch.schema.names)
     return [field for field in contract.schema_fields if field.name in present]
 
 
-def _where(mask: pa.Array) -> npt.NDArray[np.int64]:
+def _where(mask: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
     return np.flatnonzero(pc.fill_null(mask, fill_value=False).to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
-def _one_chunk(column: Any) -> Any:
+def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.shape import Column, Shape
 from merestone.results.finding import SAMPLES, Finding, RowFaults, Sample, Severity, Surface
 from merestone.rules.catalogue import rule_of
 from merestone.rules.rule import Rule
@@ -23,21 +24,20 @@ NAMED = 5
 _DISTINCT = 1_000
 """How many different values are counted apart per rule; beyond it only their number of rows is kept."""
 
-FINDINGS_SCHEMA = pa.schema(
-    [
-        ("feature_id", pa.string()),
-        ("key", pa.binary()),
-        ("row", pa.int64()),
-        ("surface", pa.string()),
-        ("field", pa.string()),
-        ("rule", pa.string()),
-        ("severity", pa.string()),
-        ("expected", pa.string()),
-        ("observed", pa.string()),
-        ("held", pa.bool_()),
-    ]
-)
-"""The columns of `_findings/` (docs/spec): one line per row and rule."""
+
+class FindingLines(Shape):
+    """The lines of `_findings/` (docs/spec/changes.md): one for each row and rule."""
+
+    feature_id = Column(pa.string())
+    key = Column(pa.binary())
+    row = Column(pa.int64())
+    surface = Column(pa.string())
+    field = Column(pa.string())
+    rule = Column(pa.string())
+    severity = Column(pa.string())
+    expected = Column(pa.string())
+    observed = Column(pa.string())
+    held = Column(pa.bool_())
 
 
 @dataclass(slots=True)
@@ -147,8 +147,8 @@ def reasons(faults: Iterable[RowFaults], length: int, *, severity: Severity | No
 
 def findings_table(
     faults: Sequence[RowFaults], *, rows: npt.NDArray[np.int64], ids: pa.Array, keys: pa.Array, held: npt.NDArray[np.bool_] | None = None
-) -> pa.Table:
-    """The lines of `_findings/` for one batch: pyarrow.Table of `FINDINGS_SCHEMA`, by rule and then by row.
+) -> FindingLines:
+    """The lines of `_findings/` for one batch, by rule and then by row.
 
     Args:
         faults: the faults of the batch.
@@ -161,33 +161,36 @@ def findings_table(
     for each in faults:
         at = pa.array(each.rows, pa.int64())
         size = len(each.rows)
-        fixed = [
-            pa.repeat(pa.scalar(text, pa.string()), size) for text in (each.surface, each.field, each.rule, each.severity, each.expected)
-        ]
-        stays = np.zeros(size, dtype=np.bool_) if held is None else held[each.rows]
         parts.append(
-            pa.Table.from_arrays(
-                [
-                    ids.take(at),
-                    keys.take(at).cast(pa.binary()),
-                    pa.array(rows[each.rows]),
-                    *fixed,
-                    each.observed.cast(pa.string()),
-                    pa.array(stays),
-                ],
-                schema=FINDINGS_SCHEMA,
+            FindingLines.of(
+                {
+                    FindingLines.feature_id: ids.take(at),
+                    FindingLines.key: keys.take(at).cast(pa.binary()),
+                    FindingLines.row: pa.array(rows[each.rows]),
+                    FindingLines.surface: _alike(each.surface, size),
+                    FindingLines.field: _alike(each.field, size),
+                    FindingLines.rule: _alike(each.rule, size),
+                    FindingLines.severity: _alike(each.severity, size),
+                    FindingLines.expected: _alike(each.expected, size),
+                    FindingLines.observed: each.observed.cast(pa.string()),
+                    FindingLines.held: pa.array(np.zeros(size, np.bool_) if held is None else held[each.rows]),
+                }
             )
         )
-    return pa.concat_tables(parts) if parts else FINDINGS_SCHEMA.empty_table()
+    return FindingLines.concat(parts)
 
 
-def faults_of(lines: pa.Table) -> list[RowFaults]:
-    """The lines of `_findings/` as faults again, positions being those of the lines (pyarrow.Table of `FINDINGS_SCHEMA`)."""
-    names = ("surface", "field", "rule", "severity", "expected")
+def _alike(text: str, size: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), size)
+
+
+def faults_of(lines: FindingLines) -> list[RowFaults]:
+    """The lines of `_findings/` as faults again, positions being those of the lines."""
     families: dict[tuple[str, ...], list[int]] = {}
-    for at, family in enumerate(zip(*(lines.column(name).to_pylist() for name in names), strict=True)):
+    columns = (lines.surface, lines.field, lines.rule, lines.severity, lines.expected)
+    for at, family in enumerate(zip(*(each.to_pylist() for each in columns), strict=True)):
         families.setdefault(family, []).append(at)
-    observed = lines.column("observed").combine_chunks()
+    observed = lines.observed.combine_chunks()
     return [
         rule_of(surface, code).recorded(column, severity, expected, np.array(at, np.int64), observed.take(pa.array(at)))  # type: ignore[arg-type]  # as it was written
         for (surface, column, code, severity, expected), at in families.items()

@@ -9,12 +9,13 @@ order of rows and batches.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from merestone.contract.contract import Contract, Field
 from merestone.geometry import kernel
@@ -82,7 +83,7 @@ class Lattice:
         return vertices >= _OCCUPIED * places
 
 
-def _pair(values: Any) -> tuple[int, int]:
+def _pair(values: Iterable[int]) -> tuple[int, int]:
     one, other = values
     return one, other
 
@@ -131,7 +132,7 @@ def promised_decimals(contract: Contract, column: Field | None) -> int:
     return contract.coordinate_precision if column is None or column.coordinate_precision is None else column.coordinate_precision
 
 
-def fineness(wkb: Any, scan: Scan, promised: int | None) -> Fineness:
+def fineness(wkb: pa.Array, scan: Scan, promised: int | None) -> Fineness:
     """Count one batch.
 
     Args:

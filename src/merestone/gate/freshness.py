@@ -37,12 +37,12 @@ class Clock:
     column: str
     latest: date | datetime
 
-    def early(self, values: Any) -> npt.NDArray[np.int64]:
+    def early(self, values: pa.Array) -> npt.NDArray[np.int64]:
         """Rows whose time has not come yet."""
         later = pc.greater(values, pa.scalar(self.latest, values.type))
         return np.flatnonzero(pc.fill_null(later, fill_value=False).to_numpy(zero_copy_only=False)).astype(np.int64)
 
-    def newest(self, values: Any) -> date | datetime | None:
+    def newest(self, values: pa.Array) -> date | datetime | None:
         """The newest time that has come; None without one."""
         found: date | datetime | None = pc.max(values.filter(pc.less_equal(values, pa.scalar(self.latest, values.type)))).as_py()
         return found
@@ -64,7 +64,7 @@ def clock(contract: Contract, now: datetime) -> Clock | None:
     return Clock(found.name, latest)
 
 
-def early_faults(found: Clock, values: Any) -> list[RowFaults]:
+def early_faults(found: Clock, values: pa.Array) -> list[RowFaults]:
     """The rows of one batch whose time has not come yet: a warning each."""
     rows = found.early(values)
     if not len(rows):

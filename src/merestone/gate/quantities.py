@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +38,8 @@ _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _FAR = 1.0  # a single row is convicted of a factor of ten and more only; less may be a fault of another kind
 
 Counts = npt.NDArray[np.int64]
+
+Logarithms = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +173,11 @@ def faults(batch: pa.RecordBatch, wanted: Sequence[Quantity], watched: set[str],
     return out
 
 
-def _logarithms(batch: pa.RecordBatch, wanted: Sequence[Quantity], geometry: str, crs: CRS | None) -> list[tuple[Quantity, Any, Any]]:
+def _logarithms(
+    batch: pa.RecordBatch, wanted: Sequence[Quantity], geometry: str, crs: CRS | None
+) -> list[tuple[Quantity, Logarithms, Logarithms | None]]:
     """Per field the logarithm of each row's value, and of value over measure (None where nothing is measured); NaN where there is none."""
-    out: list[tuple[Quantity, Any, Any]] = []
+    out: list[tuple[Quantity, Logarithms, Logarithms | None]] = []
     measures: dict[str, npt.NDArray[np.float64]] = {}
     for each in wanted:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -188,12 +191,12 @@ def _logarithms(batch: pa.RecordBatch, wanted: Sequence[Quantity], geometry: str
     return out
 
 
-def _numbers(column: Any) -> npt.NDArray[np.float64]:
+def _numbers(column: pa.Array) -> npt.NDArray[np.float64]:
     floats = column.cast(pa.float64(), safe=False)
     return np.asarray(pc.fill_null(floats, float("nan")).to_numpy(zero_copy_only=False), np.float64)
 
 
-def _measures(wkb: Any, what: str, crs: CRS) -> npt.NDArray[np.float64]:
+def _measures(wkb: pa.Array, what: str, crs: CRS) -> npt.NDArray[np.float64]:
     """Square metres or metres of each shape; of shapes in degrees with the radii of the ellipsoid at their middle latitude."""
     area, length = kernel.measures(wkb)
     plane = area if what == "area" else length

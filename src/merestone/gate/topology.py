@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +80,7 @@ class Breach:
     def __len__(self) -> int:
         return len(self.one)
 
-    def some(self, at: npt.NDArray[Any]) -> Breach:
+    def some(self, at: Ints) -> Breach:
         """Some of them."""
         return Breach(self.rule, self.one[at], self.other[at], self.x[at], self.y[at], self.seen.some(at))
 
@@ -114,7 +113,7 @@ def rules_of(contract: Contract, *, metres: float, geographic: bool) -> Rules | 
     )
 
 
-def judge(wkb: Any, rules: Rules, *, absent: Floats | None = None) -> list[Breach]:
+def judge(wkb: pa.Array, rules: Rules, *, absent: Floats | None = None) -> list[Breach]:
     """Judge all features of a column.
 
     Args:
@@ -143,7 +142,7 @@ def judge(wkb: Any, rules: Rules, *, absent: Floats | None = None) -> list[Breac
 
 
 def judge_change(
-    arriving: Any, leaving: Any, carried: Callable[[Floats | None], Any], rules: Rules, *, absent: Floats | None = None
+    arriving: pa.Array, leaving: pa.Array, carried: Callable[[Floats | None], pa.Array], rules: Rules, *, absent: Floats | None = None
 ) -> list[Breach]:
     """Judge what a change makes of a dataset that broke none of the rules: the same breaches as `judge` finds over all that is there then.
 
@@ -176,7 +175,7 @@ def judge_change(
     return rest
 
 
-def _near_change(breach: Breach, tree: Any, arriving: int) -> Breach:
+def _near_change(breach: Breach, tree: shapely.STRtree, arriving: int) -> Breach:
     """The breaches that a change can have made; others are those of features whose neighbours were not looked at."""
     ours = (breach.one < arriving) | ((breach.other >= 0) & (breach.other < arriving))
     ours[tree.query(shapely.points(breach.x, breach.y))[0]] = True
@@ -323,7 +322,7 @@ def _network(wkb: pa.Array | pa.ChunkedArray, rules: Rules) -> list[Breach]:
     ]
 
 
-def _solid(wkb: Any, rules: Rules, centre: Floats) -> list[Breach]:
+def _solid(wkb: pa.Array, rules: Rules, centre: Floats) -> list[Breach]:
     found = check_solids(wkb, rules.precision, rules.z_precision)
     scale = 10.0**rules.precision
     flat = found.unread[np.isin(kernel.scan(wkb).kind[found.unread], _KINDS["3d_solid"])]  # findings name the others already

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +82,7 @@ class _Groups:
         return np.concatenate(here), np.concatenate(there)
 
 
-def outline(wkb: Any, precision: int) -> Edges:
+def outline(wkb: pa.Array | pa.ChunkedArray, precision: int) -> Edges:
     """The edges of a column of polygons that have no partner of their own in the other direction.
 
     Equal edges have equal places, so strips of the ground are looked at one after the other, and only a strip's edges are held at a time.

@@ -5,16 +5,14 @@ Not here: which polygons are worth asking about (`topology_borders`, `topology_f
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import shapely
 
 from merestone.gate.topology_edges import AREAS, Floats, Ints, Mask, box_tree, diagonals, shapes_on_grid
 from merestone.gate.topology_pairs import Pairs
 from merestone.geometry import kernel
+from merestone.geometry.form import Shapes
 
 _INTERIORS_MEET = "T********"
 _LOOKED_UP = 1 << 16  # polygons whose neighbours are looked up at a time
@@ -23,21 +21,21 @@ _LOOKED_UP = 1 << 16  # polygons whose neighbours are looked up at a time
 class Cover:
     """All polygons, to be asked what lies where; geometries are built only for those that are asked about."""
 
-    def __init__(self, wkb: Any, precision: int) -> None:
+    def __init__(self, wkb: pa.Array | pa.ChunkedArray, precision: int) -> None:
         self._wkb, self._precision = wkb, precision
         scan = kernel.scan(wkb)
         self.rows = np.flatnonzero(np.isin(scan.kind, AREAS) & ~scan.empty)
         self.boxes = np.rint(scan.bounds[self.rows] * 10.0**precision)
-        self._tree: Any = None
+        self._tree: shapely.STRtree | None = None
 
     @property
-    def tree(self) -> Any:
+    def tree(self) -> shapely.STRtree:
         """A tree over the boxes of all polygons."""
         if self._tree is None:
             self._tree = box_tree(self.boxes)
         return self._tree
 
-    def shapes(self, rows: Ints) -> npt.NDArray[Any]:
+    def shapes(self, rows: Ints) -> Shapes:
         """Geometries in grid units."""
         return shapes_on_grid(self._wkb.take(pa.array(rows)), self._precision)
 
@@ -104,7 +102,7 @@ def overlaps_of(cover: Cover, seeds: Ints, width: float) -> Pairs:
     return pairs.some(first)
 
 
-def _measured(one: Ints, other: Ints, shared: npt.NDArray[Any]) -> Pairs:
+def _measured(one: Ints, other: Ints, shared: Shapes) -> Pairs:
     where = shapely.point_on_surface(shared)
     area = shapely.area(shared)
     empty = shapely.is_empty(where)
@@ -112,14 +110,14 @@ def _measured(one: Ints, other: Ints, shared: npt.NDArray[Any]) -> Pairs:
     return Pairs(np.minimum(one, other), np.maximum(one, other), shapely.get_x(where), shapely.get_y(where), area, widths(shared))
 
 
-def widths(shapes: npt.NDArray[Any]) -> Floats:
+def widths(shapes: Shapes) -> Floats:
     """The diameter of the largest circle that fits into each geometry, as far as twice its area over its outline can tell: never too large."""
     length = shapely.length(shapes)
     out: Floats = np.divide(2 * shapely.area(shapes), length, out=np.zeros(len(shapes)), where=length > 0)
     return out
 
 
-def no_wider(shapes: npt.NDArray[Any], width: float) -> Mask:
+def no_wider(shapes: Shapes, width: float) -> Mask:
     """Whether no circle of this diameter fits into each."""
     out: Mask = np.zeros(len(shapes), np.bool_)
     slim = np.flatnonzero(widths(shapes) < width)  # half of a circle's width in an outline is area over length at least

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +17,12 @@ import pyarrow as pa
 import shapely
 
 from merestone.geometry import kernel
+from merestone.geometry.form import Shapes
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Numbers = Ints | Floats
 
 AREAS = (3, 6, 7)
 """Geometry types with polygons in them: Polygon, MultiPolygon, GeometryCollection."""
@@ -50,7 +51,7 @@ class Edges:
     def __len__(self) -> int:
         return len(self.x0)
 
-    def take(self, at: npt.NDArray[Any]) -> Edges:
+    def take(self, at: Ints | Mask) -> Edges:
         """Some of the edges: indices or a mask."""
         return Edges(self.x0[at], self.y0[at], self.x1[at], self.y1[at], self.owner[at], self.line[at])
 
@@ -72,7 +73,7 @@ def joined(parts: list[Edges]) -> Edges:
 # --- from WKB --------------------------------------------------------------------------------------------------------------------------
 
 
-def edges_of(wkb: Any, precision: int, *, areas: bool) -> Edges:
+def edges_of(wkb: pa.Array | pa.ChunkedArray, precision: int, *, areas: bool) -> Edges:
     """The edges of the rings (`areas`) or of the lines of a column.
 
     Args:
@@ -111,7 +112,7 @@ def edges_of(wkb: Any, precision: int, *, areas: bool) -> Edges:
     return joined(parts)
 
 
-def _simple_parts(wkb: pa.Array | pa.ChunkedArray, rows: Ints) -> tuple[npt.NDArray[Any], Ints]:
+def _simple_parts(wkb: pa.Array | pa.ChunkedArray, rows: Ints) -> tuple[Shapes, Ints]:
     """The simple geometries of some rows, however deep they lie, and the row of each."""
     shapes = shapely.from_wkb(wkb.to_numpy(zero_copy_only=False), on_invalid="ignore")
     there = np.array(shapely.is_geometry(shapes))
@@ -136,10 +137,10 @@ def to_grid(xy: Floats, precision: int) -> Ints:
     return out
 
 
-def shapes_on_grid(wkb: pa.Array | pa.ChunkedArray, precision: int) -> npt.NDArray[Any]:
+def shapes_on_grid(wkb: pa.Array | pa.ChunkedArray, precision: int) -> Shapes:
     """Geometries whose ordinates are the whole numbers of the grid, as GEOS can hold them exactly."""
     shapes = shapely.from_wkb(wkb.to_numpy(zero_copy_only=False), on_invalid="ignore")
-    moved: npt.NDArray[Any] = shapely.transform(shapes, lambda xy: np.rint(xy * 10.0**precision))
+    moved: Shapes = shapely.transform(shapes, lambda xy: np.rint(xy * 10.0**precision))
     return moved
 
 
@@ -251,19 +252,19 @@ def near_pairs(edges: Edges, reach: float = 0.0) -> Iterator[tuple[Ints, Ints]]:
                 yield a[close], b[close]
 
 
-def diagonals(west: npt.NDArray[Any], south: npt.NDArray[Any], east: npt.NDArray[Any], north: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def diagonals(west: Numbers, south: Numbers, east: Numbers, north: Numbers) -> Shapes:
     """Lines from corner to corner of boxes: a tree looks at boxes only, and lines of two vertices are made sooner than rings of five."""
     ends = np.stack([np.stack([west, south], axis=-1), np.stack([east, north], axis=-1)], axis=-2)
-    out: npt.NDArray[Any] = shapely.linestrings(ends.astype(float))
+    out: Shapes = shapely.linestrings(ends.astype(float))
     return out
 
 
-def box_tree(boxes: Floats) -> Any:
+def box_tree(boxes: Floats) -> shapely.STRtree:
     """A tree over boxes (n, 4): xmin, ymin, xmax, ymax."""
     return shapely.STRtree(diagonals(*boxes.T))
 
 
-def meeting(tree: Any, boxes: Floats) -> Ints:
+def meeting(tree: shapely.STRtree, boxes: Floats) -> Ints:
     """Which of some boxes (n, 4) meet a box of a tree; rows without a box (NaN) meet none."""
     found: Ints = np.unique(tree.query(diagonals(*boxes.T))[0])
     return found

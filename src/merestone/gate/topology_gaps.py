@@ -5,16 +5,14 @@ Not here: the edges that bound it (`topology_borders`, `topology_faces`).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import shapely
 
 from merestone.gate.topology_cover import Cover, no_wider, widths
 from merestone.gate.topology_edges import Edges, Floats, Ints, box_tree, diagonals, near_pairs
 from merestone.gate.topology_faces import Chain
 from merestone.gate.topology_pairs import Pairs
+from merestone.geometry.form import Shapes
 
 LONG = 3.0
 """How many times longer than wide an open strip of uncovered ground is to be a gap between its neighbours, and not the end of a street."""
@@ -51,7 +49,7 @@ def gaps_of(chain: Chain, cover: Cover, spoilt: Ints, gap_width: float | None, t
 # --- enclosed --------------------------------------------------------------------------------------------------------------------------
 
 
-def _holes(chain: Chain, cover: Cover, spoilt: Ints) -> npt.NDArray[Any]:
+def _holes(chain: Chain, cover: Cover, spoilt: Ints) -> Shapes:
     """Enclosed ground that nothing covers: polygons in grid units.
 
     A hole has a clockwise cycle around it, or several that take part in overlaps and say nothing by themselves. Edges in the boxes of such
@@ -83,11 +81,11 @@ def _boxes(edges: Edges, group: Ints) -> Floats:
     return np.column_stack([*low, *high]).astype(float)
 
 
-def _lines(edges: Edges) -> npt.NDArray[Any]:
+def _lines(edges: Edges) -> Shapes:
     return diagonals(edges.x0, edges.y0, edges.x1, edges.y1)
 
 
-def _beside(rest: Edges, holes: npt.NDArray[Any]) -> Ints:
+def _beside(rest: Edges, holes: Shapes) -> Ints:
     """The two features with the most outline around each hole (k, 2), the lesser first; -1 in place of the second where one alone encloses it."""
     if not len(holes):
         return np.zeros((0, 2), np.int64)

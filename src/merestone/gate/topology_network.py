@@ -8,7 +8,6 @@ An end is joined where another end, or a vertex of a line, lies at the same plac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +98,7 @@ def _loose(edges: Edges) -> tuple[Ints, npt.NDArray[np.bool_]]:
     return edge[order], (np.arange(len(edge)) >= len(begins))[order]
 
 
-def _nearest(wkb: Any, precision: int, edges: Edges, edge: Ints, ahead: npt.NDArray[np.bool_], near: float) -> Ends:
+def _nearest(wkb: pa.Array | pa.ChunkedArray, precision: int, edges: Edges, edge: Ints, ahead: npt.NDArray[np.bool_], near: float) -> Ends:
     """Each loose end with the nearest line of another feature that is at most `near` away."""
     x, y = np.where(ahead, edges.x1[edge], edges.x0[edge]), np.where(ahead, edges.y1[edge], edges.y0[edge])
     row = edges.owner[edge]

@@ -9,21 +9,21 @@ within the window, can be crossed as before; so ground outside of the windows is
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import shapely
 
 from merestone.gate.topology_cover import no_wider
 from merestone.gate.topology_edges import Edges, Floats, Ints, Mask, diagonals, shapes_on_grid
+from merestone.geometry.form import Shapes
 
 _INTERIORS_MEET = "T********"
 _CLEARLY = 1.05  # how much wider than the width named ground has to be, since circles are drawn with corners
 
 
-def stays_open(leaving: Any, arriving: Any, staying: Any, changes: Edges, boxes: Floats, precision: int, gap_width: float | None) -> bool:
+def stays_open(
+    leaving: pa.Array, arriving: pa.Array, staying: pa.Array, changes: Edges, boxes: Floats, precision: int, gap_width: float | None
+) -> bool:
     """Whether no ground that reaches beyond the change has become a gap; False where nothing near by proves it.
 
     Args:
@@ -55,12 +55,12 @@ def stays_open(leaving: Any, arriving: Any, staying: Any, changes: Edges, boxes:
     return not parted and (gap_width is None or not no_wider(after[new[out]], gap_width * scale * _CLEARLY).any())
 
 
-def _uncovered(window: Any, wkb: pa.Array | pa.ChunkedArray, precision: int) -> npt.NDArray[Any]:
+def _uncovered(window: shapely.Geometry, wkb: pa.Array | pa.ChunkedArray, precision: int) -> Shapes:
     """The connected pieces of a window that no polygon covers, in grid units."""
     shapes = shapes_on_grid(wkb, precision)
     near = shapes[np.unique(shapely.STRtree(shapes).query(window))]
     left = shapely.get_parts(shapely.difference(window, shapely.union_all(near)))
-    pieces: npt.NDArray[Any] = left[shapely.get_dimensions(left) == 2]
+    pieces: Shapes = left[shapely.get_dimensions(left) == 2]
     return pieces
 
 

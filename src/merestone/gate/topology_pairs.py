@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +42,7 @@ class Pairs:
         """All faults of several sets."""
         return cls(*(np.concatenate([getattr(each, name) for each in (cls.none(), *parts)]) for name in cls.__slots__))
 
-    def some(self, at: npt.NDArray[Any]) -> Pairs:
+    def some(self, at: Ints | npt.NDArray[np.bool_]) -> Pairs:
         """Some of them: indices or a mask."""
         return Pairs(self.one[at], self.other[at], self.x[at], self.y[at], self.size[at], self.width[at])
 

@@ -21,7 +21,6 @@ with a polygon found are then looked up until none is left; the count is complet
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -76,7 +75,7 @@ def _mismatches(wkb: pa.Array | pa.ChunkedArray, precision: int, found: Pairs, c
     return Pairs.joined([found.some(~theirs), again.some(ours)])
 
 
-def boundary_changes(before: Any, after: Any, precision: int) -> Edges:
+def boundary_changes(before: pa.Array, after: pa.Array, precision: int) -> Edges:
     """The edges by which the outline of what some polygons cover together changes when they come in place of others.
 
     None: equal outlines leave every gap as it was.

@@ -10,7 +10,7 @@ winds its rings as seen from above.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ class Shells:
         return len(self.row)
 
 
-def check_solids(wkb: Any, precision: int, z_precision: int) -> Shells:
+def check_solids(wkb: pa.Array, precision: int, z_precision: int) -> Shells:
     """Judge solids.
 
     Args:
@@ -56,14 +56,14 @@ def check_solids(wkb: Any, precision: int, z_precision: int) -> Shells:
     readable = np.isin(scan.kind, (3, 6, 7, *SURFACES)) & scan.has_z
     unread = [asked[~readable[asked]]]
     rows = asked[readable[asked]]
-    found: list[tuple[npt.NDArray[Any], ...]] = []
+    none, nowhere = np.zeros(0, np.int64), np.zeros(0)
+    found: list[tuple[Ints, Ints, Ints, Floats, Floats]] = [(none, none, none, nowhere, nowhere)]
     for start in range(0, len(rows), _CHUNK):
         here = rows[start : start + _CHUNK]
         owner, a, b, failed = _half_edges(wkb.take(pa.array(here)), scan.kind[here], precision, z_precision)
         unread.append(here[failed])
         found.append(_unpaired(here, owner, a, b))
-    columns: list[npt.NDArray[Any]] = [np.concatenate(each) for each in zip(*found, strict=True)]
-    row, rims, crowded, x, y = columns or [np.zeros(0, kind) for kind in (np.int64, np.int64, np.int64, float, float)]
+    row, rims, crowded, x, y = (np.concatenate([each[n] for each in found]) for n in range(5))
     return Shells(row, rims, crowded, x, y, np.unique(np.concatenate(unread)))
 
 
@@ -110,7 +110,7 @@ def _as_multi_polygon(value: bytes) -> bytes | None:
     return value[:1] + (code - code % 1000 + 6).to_bytes(4, order) + value[5:]
 
 
-def _unpaired(rows: Ints, owner: Ints, a: Ints, b: Ints) -> tuple[npt.NDArray[Any], ...]:
+def _unpaired(rows: Ints, owner: Ints, a: Ints, b: Ints) -> tuple[Ints, Ints, Ints, Floats, Floats]:
     """Per faulty feature: the row, edges of one face, edges of more than two, and the middle of the first such edge."""
     ahead = np.zeros(len(a), np.bool_)
     decided = np.zeros(len(a), np.bool_)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +52,7 @@ class Words:
         measure = self.measures.text(n) if self.measures is not None else ""
         return sentence.format(one=one, other=other, measure=measure, counts=self._counted(n))
 
-    def some(self, at: npt.NDArray[Any]) -> Words:
+    def some(self, at: Ints) -> Words:
         """Those of some places."""
         return replace(
             self,

@@ -10,6 +10,7 @@ can convict a few rows, but never itself. All of it is counts; neither the order
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -242,7 +243,7 @@ def _decide(ground: Ground, counts: Census) -> Verdict:
                 count=counts.far,
                 total=total,
                 crs=ground.crs,
-                area=_words(ground.area),
+                area=_words(ground.area) if ground.area is not None else "",
                 extent=_words(counts.extent),
                 fit=_fit(ground, counts),
             ),
@@ -446,11 +447,11 @@ def _order(ground: Ground) -> str:
     return "y before x" if ground.exchanged else "x before y"
 
 
-def _words(box: Any) -> str:
+def _words(box: Iterable[float]) -> str:
     return " ".join(f"{each:.7g}" for each in box)
 
 
-def _places(boxes: Boxes, what: str) -> Any:
+def _places(boxes: Boxes, what: str) -> pa.Array:
     """Words for each row: what is wrong, and where it stands."""
     middle = (boxes[:, :2] + boxes[:, 2:]) / 2
     return pa.array([f"{what} at {x:.10g}, {y:.10g}" for x, y in middle.tolist()], pa.string())

@@ -49,6 +49,9 @@ GeometryShape = Literal[
 ]
 ShapeDimensions = Literal["xy", "xyz", "xym", "xyzm", "as_is"]
 
+Shapes = npt.NDArray[np.object_]
+"""Shapely geometries, one a row; None where a row has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Grid:

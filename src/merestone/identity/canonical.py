@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +28,12 @@ _AS_IS = Shape()
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def kept(array: pa.Array, grid: NumberGrid | None) -> Any:
+def kept(array: pa.Array, grid: NumberGrid | None) -> pa.Array:
     """The numbers of a column as they are stored, rounded to its decimals or digits; other columns as they are."""
     return array if grid is None or not pa.types.is_floating(array.type) else number_column(array, grid)[0]
 
 
-def to_microseconds(array: pa.Array) -> Any:
+def to_microseconds(array: pa.Array) -> pa.Array:
     """A time or timestamp of any unit as int64 microseconds; what is finer is cut off downwards.
 
     Raises:
@@ -78,7 +77,7 @@ def column_of(name: str, array: pa.Array, kind: FieldType | None = None, grid: G
     raise ValueError(f"attribute {name!r} is of type {there}, which has no place in a digest")
 
 
-def _agreed(array: Any, kind: FieldType) -> Any:
+def _agreed(array: pa.Array, kind: FieldType) -> pa.Array:
     """The array in the contract's type, where the digest would differ. Nothing is lost: what does not fit is an error of the caller."""
     there, wanted = array.type, arrow_type(kind)
     if there == wanted or pa.types.is_null(there) or kind.kind not in _SCALARS:
@@ -91,7 +90,7 @@ def _agreed(array: Any, kind: FieldType) -> Any:
     return array.cast(wanted)
 
 
-def _text(name: str, array: Any, _kind: FieldType | None) -> Column:
+def _text(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
     return Column(nfc_name(name), "s", nfc(array))
 
 
@@ -166,8 +165,8 @@ def sorted_columns(columns: list[Column | None]) -> list[Column]:
     return there
 
 
-_Fits = Callable[[Any], bool]
-_Make = Callable[[str, Any, FieldType | None], Column]
+_Fits = Callable[[pa.DataType], bool]
+_Make = Callable[[str, pa.Array, FieldType | None], Column]
 _MAKERS: tuple[tuple[_Fits, _Make], ...] = (
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _text),
     (pa.types.is_integer, _integer),

@@ -11,8 +11,8 @@ Not here: canonical key bytes (`key`), which rule a dataset has (the publication
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar import hashing
@@ -24,7 +24,7 @@ COLUMN = "key"
 """The name under which a derived key is published."""
 
 
-def derived_key(rule: str, data: Any, columns: Sequence[str]) -> Any:
+def derived_key(rule: str, data: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     """The key of each row (pyarrow string array, null where an attribute is null).
 
     Args:
@@ -38,16 +38,17 @@ def derived_key(rule: str, data: Any, columns: Sequence[str]) -> Any:
     return RULES[rule](data, columns)
 
 
-def _join(data: Any, columns: Sequence[str]) -> Any:
+def _join(data: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     parts = []
     for name in columns:
         text = as_text(plain(data.column(name)))
         parts.append(pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), "/", "\\/"))
-    return pc.binary_join_element_wise(*parts, "/")
+    joined: pa.Array = pc.binary_join_element_wise(*parts, "/")
+    return joined
 
 
-def _hash(data: Any, columns: Sequence[str]) -> Any:
+def _hash(data: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     return hexadecimal(hashing.blake2b16(key_bytes(data, columns)[0]))
 
 
-RULES: dict[str, Callable[[Any, Sequence[str]], Any]] = {"join": _join, "hash": _hash}
+RULES: dict[str, Callable[[pa.RecordBatch, Sequence[str]], pa.Array]] = {"join": _join, "hash": _hash}

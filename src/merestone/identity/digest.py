@@ -8,7 +8,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -93,7 +92,7 @@ def second_geometry(field: Field, contract: Contract) -> tuple[Grid, Shape]:
     return Grid(precision, contract.geometry.z_precision, contract.geometry.m_precision), Shape("any", contract.geometry.ordinates)
 
 
-def digest_batch(data: Any, layout: Layout, geometry_column: str | None) -> Any:
+def digest_batch(data: pa.RecordBatch | pa.Table, layout: Layout, geometry_column: str | None) -> pa.Array:
     """The digest of each row: fixed_size_binary(16), never null.
 
     Args:
@@ -112,12 +111,12 @@ def digest_batch(data: Any, layout: Layout, geometry_column: str | None) -> Any:
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
     table = table.select(list(dict.fromkeys(wanted)))
     if not wanted:
-        return _digest(data, layout, None)
+        return KERNELS[layout.version](sorted_columns([]), None, layout.grid, layout.shape, data.num_rows)
     parts = [_digest(batch, layout, geometry_column) for batch in table.to_batches(max_chunksize=_ROWS)]
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts) if parts else pa.array([], DIGEST_TYPE)
 
 
-def _digest(batch: Any, layout: Layout, geometry_column: str | None) -> Any:
+def _digest(batch: pa.RecordBatch, layout: Layout, geometry_column: str | None) -> pa.Array:
     columns = sorted_columns(
         [column_of(each.name, kept(batch.column(each.name), each.number), each.type, each.grid, each.shape) for each in layout.fields]
     )
@@ -126,4 +125,4 @@ def _digest(batch: Any, layout: Layout, geometry_column: str | None) -> Any:
 
 
 # How each layout digests prepared columns and WKB. A layout that was ever published stays here: datasets written under it are compared in it.
-KERNELS: dict[int, Callable[..., Any]] = {LAYOUT: kernel.digest}
+KERNELS: dict[int, Callable[..., pa.Array]] = {LAYOUT: kernel.digest}

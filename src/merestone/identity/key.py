@@ -20,7 +20,6 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +41,7 @@ _EMPTY = pa.scalar(b"", pa.binary())
 
 def key_bytes(
     data: pa.Table | pa.RecordBatch, columns: Sequence[str], types: Sequence[FieldType | None] | None = None
-) -> tuple[Any, npt.NDArray[np.bool_]]:
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """The canonical key of each row.
 
     Args:
@@ -69,7 +68,7 @@ def key_bytes(
     return joined, null
 
 
-def key_hash(keys: Any) -> Any:
+def key_hash(keys: pa.Array) -> pa.Array:
     """BLAKE2b with 16 bytes of canonical keys: fixed_size_binary(16), null for null."""
     return hashing.blake2b16(keys)
 
@@ -119,7 +118,7 @@ def _column(data: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.Chunked
     return data.column(name)
 
 
-def _component(array: Any, *, last: bool) -> Any:
+def _component(array: pa.Array, *, last: bool) -> pa.Array:
     """One component's bytes, null for null."""
     there = array.type
     if pa.types.is_string(there) or pa.types.is_large_string(there):
@@ -155,7 +154,7 @@ def _big_endian(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
     return values.astype(">u8").view(np.uint8).reshape(-1, 8)
 
 
-def _fixed(tag: bytes | npt.NDArray[np.uint8], body: npt.NDArray[np.uint8], mask: npt.NDArray[np.bool_]) -> Any:
+def _fixed(tag: bytes | npt.NDArray[np.uint8], body: npt.NDArray[np.uint8], mask: npt.NDArray[np.bool_]) -> pa.Array:
     """Rows of one width, tag first, as a binary array."""
     n, width = len(body), body.shape[1]
     rows = np.empty((n, width + 1), np.uint8)
@@ -169,18 +168,19 @@ def _fixed(tag: bytes | npt.NDArray[np.uint8], body: npt.NDArray[np.uint8], mask
     return pa.Array.from_buffers(kind, n, [valid, pa.py_buffer(offsets), pa.py_buffer(rows)])
 
 
-def _text(values: Any, tag: bytes, *, last: bool) -> Any:
+def _text(values: pa.Array, tag: bytes, *, last: bool) -> pa.Array:
     kind = values.type
     if pc.any(pc.match_substring(values, b"\0")).as_py():
         values = pc.replace_substring(values, b"\0", b"\0\xff")
     parts = [pa.scalar(tag, kind), values] + ([] if last else [pa.scalar(b"\0\0", kind)])
-    return pc.binary_join_element_wise(*parts, pa.scalar(b"", kind))
+    joined: pa.Array = pc.binary_join_element_wise(*parts, pa.scalar(b"", kind))
+    return joined
 
 
 # ---- back to values ----
 
 
-def decode_keys(keys: Any, types: Sequence[Any] | None = None) -> list[Any]:
+def decode_keys(keys: pa.Array | pa.ChunkedArray, types: Sequence[pa.DataType] | None = None) -> list[pa.Array]:
     """The columns that canonical keys were made of, in order.
 
     Args:
@@ -227,7 +227,7 @@ def _flat(values: pa.Array) -> tuple[_Bytes, _Places, _Places]:
     return np.frombuffer(data if data is not None else b"", np.uint8), places[:-1], places[1:]
 
 
-def _take_component(data: _Bytes, start: _Places, end: _Places) -> tuple[Any, _Places]:
+def _take_component(data: _Bytes, start: _Places, end: _Places) -> tuple[pa.Array, _Places]:
     if (end <= start).any():
         raise ValueError("keys of different rules: some have fewer components")
     tags = data[start]
@@ -244,7 +244,7 @@ def _take_component(data: _Bytes, start: _Places, end: _Places) -> tuple[Any, _P
     return _fixed_values(chr(min(distinct)), tags, body), start + 1 + width
 
 
-def _fixed_values(tag: str, tags: _Bytes, body: _Bytes) -> Any:
+def _fixed_values(tag: str, tags: _Bytes, body: _Bytes) -> pa.Array:
     if tag == "b":
         return pa.array(body[:, 0] != 0)
     if tag == "d":
@@ -267,7 +267,7 @@ def _fixed_values(tag: str, tags: _Bytes, body: _Bytes) -> Any:
     return integers.cast(kinds[tag])
 
 
-def _take_text(data: _Bytes, start: _Places, end: _Places, kind: pa.DataType) -> tuple[Any, _Places]:
+def _take_text(data: _Bytes, start: _Places, end: _Places, kind: pa.DataType) -> tuple[pa.Array, _Places]:
     """The texts that start at `start`, as an array of `kind`, and where the next component starts."""
     stop, after = _text_end(data, start, end)
     sizes = stop - start
@@ -294,7 +294,7 @@ def _text_end(data: _Bytes, start: _Places, end: _Places) -> tuple[_Places, _Pla
 # ---- as text ----
 
 
-def feature_ids(data: Any, columns: Sequence[str]) -> Any:
+def feature_ids(data: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> pa.Array:
     r"""Each row's key as the text that lineage and messages use (string array, null where a component is null).
 
     One column: its value as NFC text, control characters written out (a line break as \u000a), an empty text as two quotes. More columns: a JSON array.
@@ -305,7 +305,7 @@ def feature_ids(data: Any, columns: Sequence[str]) -> Any:
     return _texts([plain(_column(data, name)) for name in columns])
 
 
-def ids_of(keys: Any) -> Any:
+def ids_of(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The same text, from canonical key bytes; they may be of several rules, as in the log of a version that changed the rule."""
     if isinstance(keys, pa.ChunkedArray):
         keys = keys.combine_chunks()
@@ -343,17 +343,17 @@ def _rules_of(keys: pa.Array) -> list[_Places]:
     return [there[each] for each in np.split(order, np.flatnonzero(np.diff(rule[order])) + 1)]
 
 
-def _texts(arrays: list[Any]) -> Any:
+def _texts(arrays: list[pa.Array]) -> pa.Array:
     if len(arrays) == 1:
         text = as_text(arrays[0])
         return _visible(pc.if_else(pc.equal(text, ""), '""', text), _AMBIGUOUS)
-    parts: list[Any] = []
+    parts: list[pa.Array | pa.Scalar] = []
     for place, each in enumerate(arrays):
         parts += [pa.scalar("," if place else "["), _as_json(each)]
     return _visible(pc.binary_join_element_wise(*parts, pa.scalar("]"), pa.scalar("")))
 
 
-def as_text(array: Any) -> Any:
+def as_text(array: pa.Array) -> pa.Array:
     """A key column's values as text (NFC), null for null."""
     there = array.type
     if pa.types.is_string(there) or pa.types.is_large_string(there):
@@ -363,7 +363,7 @@ def as_text(array: Any) -> Any:
     return array.cast(pa.string())
 
 
-def _as_json(array: pa.Array) -> Any:
+def _as_json(array: pa.Array) -> pa.Array:
     text, there = as_text(array), array.type
     if pa.types.is_integer(there) or pa.types.is_boolean(there):
         return text
@@ -371,7 +371,9 @@ def _as_json(array: pa.Array) -> Any:
     if pc.any(special).as_py():
         quoted = [json.dumps(value, ensure_ascii=False)[1:-1] for value in text.filter(special).to_pylist()]
         text = pc.replace_with_mask(text, special, pa.array(quoted, pa.string()))
-    return pc.binary_join_element_wise(pa.scalar('"'), text, pa.scalar('"'), pa.scalar(""))
+    quotes = pa.scalar('"')
+    joined: pa.Array = pc.binary_join_element_wise(quotes, text, quotes, pa.scalar(""))
+    return joined
 
 
 def written(text: str) -> str:
@@ -387,7 +389,7 @@ def written_ids(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((written(text), text)))
 
 
-def unusable(data: Any, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
+def unusable(data: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
     """The rows whose key, or a part of it, is a text that is empty or blank, or has a NUL (docs/spec/gate.md#keys)."""
     found = np.zeros(data.num_rows, np.bool_)
     for name in columns:

@@ -6,7 +6,6 @@ Not here: whole columns of text in NFC, as which text compares (`columnar.unicod
 from __future__ import annotations
 
 import unicodedata
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ import pyarrow as pa
 _DIGITS = np.frombuffer("".join(f"{value:02x}" for value in range(256)).encode(), "V2")
 
 
-def hexadecimal(data: Any) -> Any:
+def hexadecimal(data: pa.Array) -> pa.Array:
     """Bytes (a binary array of any kind) as lower-case hexadecimal text: a string array, null for null."""
     if not len(data):
         return pa.array([], pa.string())

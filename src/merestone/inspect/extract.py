@@ -26,7 +26,7 @@ import pyogrio.raw
 import shapely
 
 from merestone.dataset.columns import Columns
-from merestone.dataset.feed import Changes, had, has
+from merestone.dataset.feed import Changes
 from merestone.dataset.manifest import Box
 from merestone.dataset.version import Version
 from merestone.document.json_reader import parse_json
@@ -163,7 +163,7 @@ def check_changes_path(path: str) -> None:
     _writer(path, _CHANGES_WRITERS)
 
 
-def changes_table(version: Version, change: Changes) -> Any:
+def changes_table(version: Version, change: Changes) -> pa.Table:
     """A change as one table, one row per touched key, ordered by key bytes.
 
     Columns: `feature_id`; `class`, `reversed`, `rekeyed`, `backfilled`, `attributes_changed`, `geometry_changed`, `geometry_change` (the largest
@@ -171,43 +171,43 @@ def changes_table(version: Version, change: Changes) -> Any:
     the feature did not or does not exist); `key` (canonical bytes), `old_digest`, `digest`; `geometry` (after) and `geometry_before`, as
     WKB.
     """
-    feed, geometry = change.table, version.columns.geometry
-    before = _aligned(change.before, had(feed), version.columns.schema)
-    after = _aligned(change.after, has(feed), version.columns.schema)
-    size = feed.num_rows
-    flags = {"before": had(feed), "after": has(feed)}
+    feed, geometry = change.touched, version.columns.geometry
+    before = _aligned(change.before, feed.had, version.columns.schema)
+    after = _aligned(change.after, feed.has, version.columns.schema)
+    size = len(feed)
+    flags = {"before": feed.had, "after": feed.has}
     sides = {}
     for name, rows in (("before", before), ("after", after)):
         fields = [each for each in rows.schema if each.name != geometry]
         missing = pa.array(~np.asarray(flags[name].combine_chunks()).astype(bool))
         arrays = [rows.column(each.name).combine_chunks() for each in fields]
         sides[name] = pa.StructArray.from_arrays(arrays, fields=fields, mask=missing) if fields else pa.nulls(size, pa.struct([]))
-    ids = keys.ids_of(feed.column("key").combine_chunks()) if size else pa.array([], pa.string())
+    ids = keys.ids_of(feed.key.combine_chunks()) if size else pa.array([], pa.string())
     return pa.table(
         {
             "feature_id": ids,
-            "class": feed.column("class"),
-            "reversed": feed.column("reversed"),
-            "rekeyed": feed.column("rekeyed"),
-            "backfilled": feed.column("backfilled"),
-            "attributes_changed": feed.column("attributes"),
-            "geometry_changed": feed.column("geometry"),
-            "geometry_change": feed.column("geometry_change"),
-            "fields": feed.column("fields"),
-            "old_partition": feed.column("old_partition"),
-            "partition": feed.column("partition"),
+            "class": feed.kind,
+            "reversed": feed.reversed,
+            "rekeyed": feed.rekeyed,
+            "backfilled": feed.backfilled,
+            "attributes_changed": feed.attributes,
+            "geometry_changed": feed.geometry,
+            "geometry_change": feed.geometry_change,
+            "fields": feed.fields,
+            "old_partition": feed.old_partition,
+            "partition": feed.partition,
             "before": sides["before"],
             "after": sides["after"],
-            "key": feed.column("key"),
-            "old_digest": feed.column("old_digest"),
-            "digest": feed.column("digest"),
+            "key": feed.key,
+            "old_digest": feed.old_digest,
+            "digest": feed.digest,
             "geometry": after.column(geometry),
             "geometry_before": before.column(geometry),
         }
     )
 
 
-def _aligned(rows: Any, there: Any, schema: pa.Schema) -> Any:
+def _aligned(rows: pa.Table | None, there: pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
     """The rows of one side, one per row of the feed: nulls where the feature is not on this side."""
     flags = np.asarray(there.combine_chunks()).astype(bool)
     if rows is None:

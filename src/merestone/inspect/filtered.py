@@ -96,6 +96,6 @@ def changes(
     target = dataset.version(whole.to_version)
     change = filtered(whole, wanted, target.columns.geometry)
     there = sum(int(wanted.matches(batch, target.columns.geometry).sum()) for batch in target.batches(bbox=wanted.reach))
-    present = int(np.asarray(feed.has(change.table).combine_chunks()).astype(bool).sum())
+    present = int(np.asarray(change.touched.has.combine_chunks()).astype(bool).sum())
     result = show.difference(dataset, change, with_keys=with_keys)
     return change, replace(result, unchanged=there - present, seconds=time.perf_counter() - clock)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.dataset import feed
-from merestone.dataset.feed import Changes
+from merestone.dataset.feed import Changes, Feed
 from merestone.dataset.manifest import DataFile
 from merestone.dataset.version import Dataset, Version
 from merestone.identity import key as keys
@@ -61,20 +61,18 @@ def changes(
 def difference(dataset: Dataset, change: Changes, *, with_keys: bool = False) -> DiffResult:
     """The summary of a change."""
     target = dataset.manifest(change.to_version)
-    table, found = change.table, counts(change)
-    changed = table.filter(pc.equal(table.column("class"), "changed"))
-    shapes, values = (np.asarray(changed.column(name).combine_chunks()).astype(bool) for name in ("geometry", "attributes"))
-    fields = pc.value_counts(pc.list_flatten(changed.column("fields").combine_chunks())).to_pylist()
+    touched, found = change.touched, counts(change)
+    changed = touched.filter(pc.equal(touched.kind, "changed"))
+    shapes, values = (np.asarray(each.combine_chunks()).astype(bool) for each in (changed.geometry, changed.attributes))
+    fields = pc.value_counts(pc.list_flatten(changed.fields.combine_chunks())).to_pylist()
     unit = unit_name(of_code(int(target.contract["crs_epsg"])))
     listed = None
     if with_keys:
-        text = keys.ids_of(table.column("key").combine_chunks()) if table.num_rows else pa.array([], pa.string())
-        listed = {
-            name: tuple(text.filter(pc.equal(table.column("class").combine_chunks(), name)).to_pylist())
-            for name in (*CLASSES, "reprocessed")
-        }
-        listed |= {name: tuple(text.filter(table.column(name).combine_chunks()).to_pylist()) for name in feed.LABELS}
-    present = table.num_rows - found.removed
+        text = keys.ids_of(touched.key.combine_chunks()) if len(touched) else pa.array([], pa.string())
+        kinds = touched.kind.combine_chunks()
+        listed = {name: tuple(text.filter(pc.equal(kinds, name)).to_pylist()) for name in (*CLASSES, "reprocessed")}
+        listed |= {name: tuple(text.filter(touched.table.column(name).combine_chunks()).to_pylist()) for name in feed.LABELS}
+    present = len(touched) - found.removed
     return DiffResult(
         before=f"{target.name} v{change.from_version}" if change.from_version else f"{target.name}, from nothing",
         after=f"v{change.to_version}",
@@ -85,7 +83,7 @@ def difference(dataset: Dataset, change: Changes, *, with_keys: bool = False) ->
             attributes=int((values & ~shapes).sum()),
             geometry=int((shapes & ~values).sum()),
             both=int((values & shapes).sum()),
-            largest_move=pc.max(changed.column("geometry_change")).as_py(),
+            largest_move=pc.max(changed.geometry_change).as_py(),
             unit={"degree": "degrees"}.get(unit, unit),
             most=most_changed((each["values"], each["counts"]) for each in fields),
         ),
@@ -106,10 +104,10 @@ def change_map(dataset: Dataset, change: Changes, attribution: str = "") -> Chan
     target = dataset.version(change.to_version)
     body = target.manifest.contract
     epsg = int(body["crs_epsg"])
-    touched = change.table.filter(pc.is_in(change.table.column("class"), value_set=pa.array(CLASSES)))
+    touched = change.touched.filter(pc.is_in(change.touched.kind, value_set=pa.array(CLASSES)))
     shown, cells = touched, None
-    if touched.num_rows > FEATURES:
-        kinds = np.asarray(pc.index_in(touched.column("class").combine_chunks(), value_set=pa.array(CLASSES))).astype(np.int64)
+    if len(touched) > FEATURES:
+        kinds = np.asarray(pc.index_in(touched.kind.combine_chunks(), value_set=pa.array(CLASSES))).astype(np.int64)
         places = _places(dataset, change, target, touched)
         shown = touched.take(pa.array(sampling.sample(kinds, places, FEATURES)))
         cells = sampling.count_cells(kinds, places, len(CLASSES))
@@ -124,35 +122,35 @@ def change_map(dataset: Dataset, change: Changes, attribution: str = "") -> Chan
         geographic=bool(horizontal(of_code(epsg)).is_geographic),
         metres=metres_per_unit(of_code(epsg)),
         precision=int(body["coordinate_precision"]),
-        context=_context(target, change.table),
+        context=_context(target, change.touched),
         attribution=attribution,
         cells=cells,
     )
 
 
-def _places(dataset: Dataset, change: Changes, target: Version, touched: Any) -> npt.NDArray[np.float64]:
+def _places(dataset: Dataset, change: Changes, target: Version, touched: Feed) -> npt.NDArray[np.float64]:
     """(n, 2) the middle of each touched feature's box where it lies now, or lay before it was removed; NaN where it has none."""
-    had, has = (np.asarray(each(touched).combine_chunks()).astype(bool) for each in (feed.had, feed.has))
-    out = np.full((touched.num_rows, 2), np.nan)
-    out[has] = feed.places_of(target, touched.filter(pa.array(has)), "partition")
+    had, has = (np.asarray(each.combine_chunks()).astype(bool) for each in (touched.had, touched.has))
+    out = np.full((len(touched), 2), np.nan)
+    out[has] = feed.places_of(target, touched.filter(pa.array(has)), Feed.partition)
     gone = had & ~has
     if gone.any():
-        out[gone] = feed.places_of(dataset.version(change.from_version), touched.filter(pa.array(gone)), "old_partition")
+        out[gone] = feed.places_of(dataset.version(change.from_version), touched.filter(pa.array(gone)), Feed.old_partition)
     return out
 
 
-def _features(dataset: Dataset, change: Changes, target: Version, shown: Any) -> Iterator[MapFeature]:
-    if not shown.num_rows:
+def _features(dataset: Dataset, change: Changes, target: Version, shown: Feed) -> Iterator[MapFeature]:
+    if not len(shown):
         return
-    had, has = feed.had(shown), feed.has(shown)
-    after = feed.rows_of(target, shown.filter(has), "partition")
+    had, has = shown.had, shown.has
+    after = feed.rows_of(target, shown.filter(has), Feed.partition)
     before = None
     if pc.any(had).as_py():
         source = dataset.version(change.from_version)
-        before = feed.rows_of(source, shown.filter(had), "old_partition")
+        before = feed.rows_of(source, shown.filter(had), Feed.old_partition)
     then, now = _Side(before, had, target), _Side(after, has, target)
-    ids = keys.ids_of(shown.column("key").combine_chunks()).to_pylist()
-    for place, row in enumerate(shown.to_pylist()):
+    ids = keys.ids_of(shown.key.combine_chunks()).to_pylist()
+    for place, row in enumerate(shown.table.to_pylist()):
         old, new = then.row(place), now.row(place)
         yield MapFeature(
             key=ids[place],
@@ -168,7 +166,7 @@ def _features(dataset: Dataset, change: Changes, target: Version, shown: Any) ->
 class _Side:
     """The rows of one side, found by their place among all shown ones; the geometry is under the name ""."""
 
-    def __init__(self, rows: Any, there: Any, version: Version) -> None:
+    def __init__(self, rows: pa.Table | None, there: pa.ChunkedArray, version: Version) -> None:
         flags = np.asarray(there.combine_chunks()).astype(bool)
         self._place = np.where(flags, np.cumsum(flags) - 1, -1)
         self._rows = rows
@@ -193,9 +191,9 @@ def _differences(kind: str, fields: list[str] | None, old: dict[str, Any], new: 
             yield name, old.get(name), new.get(name)
 
 
-def _context(version: Version, table: pa.Table) -> list[bytes]:
+def _context(version: Version, changed: Feed) -> list[bytes]:
     """Some features that did not change, evenly drawn from the files that lie nearest: those of touched partitions."""
-    places = {each for name in ("partition", "old_partition") for each in table.column(name).unique().to_pylist()}
+    places = {each for side in (changed.partition, changed.old_partition) for each in side.unique().to_pylist()}
     chosen: list[DataFile] = []
     rows = 0
     for file in sorted(version.files, key=lambda each: (each.partition not in places, each.path)):
@@ -204,7 +202,7 @@ def _context(version: Version, table: pa.Table) -> list[bytes]:
         chosen.append(file)
         rows += file.rows
     columns, step = list(version.manifest.key["columns"]), max(1, rows // CONTEXT)
-    touched = table.column("key").combine_chunks()
+    touched = changed.key.combine_chunks()
     out: list[bytes] = []
     for file in chosen:
         for batch in version.file_batches(file):

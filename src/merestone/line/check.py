@@ -189,13 +189,13 @@ def _ended(
     )
     if not settings.drawn:
         return result, None
-    table = places_of(prepared, ordered, passes)
+    places = places_of(prepared, ordered, passes)
     if settings.errors is not None:
-        write_layer(layer(table, ordered), settings.errors, prepared.contract.crs_epsg)
+        write_layer(layer(places, ordered), settings.errors, prepared.contract.crs_epsg)
     if not settings.page:
         return result, None
     projection = prepared.projection
-    return result, page(result, shown(table, prepared, passes), crs=projection.crs, geographic=projection.geographic)
+    return result, page(result, shown(places, prepared, passes), crs=projection.crs, geographic=projection.geographic)
 
 
 def _not_judged(prepared: Prepared) -> tuple[NotJudged, ...]:
@@ -230,13 +230,13 @@ def _raster(
         time.perf_counter() - clock,
         drawn=settings.drawn,
     )
-    table = places_of(None, ordered, None) if settings.drawn else None
+    places = places_of(None, ordered, None)
     if settings.errors is not None:
-        write_layer(layer(table, ordered), settings.errors, agreed.crs_epsg)
+        write_layer(layer(places, ordered), settings.errors, agreed.crs_epsg)
     shown_on = (
         page(
             result,
-            shown(table, None, None),
+            shown(places, None, None),
             crs=f"EPSG:{agreed.crs_epsg}",
             geographic=bool(horizontal(of_code(agreed.crs_epsg)).is_geographic),
         )

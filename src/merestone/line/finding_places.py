@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +16,10 @@ import pyarrow.compute as pc
 import pyogrio.raw
 import shapely
 
+from merestone.columnar.shape import Column, Shape
 from merestone.errors import UsageError
 from merestone.gate import topology
+from merestone.gate.findings import FindingLines
 from merestone.geometry import kernel
 from merestone.inspect.extract import collection, features
 from merestone.inspect.output import written_whole
@@ -31,22 +32,22 @@ from merestone.render.findings_page import Place
 from merestone.results.finding import Finding
 
 LAYER = "findings"
-SCHEMA = pa.schema(
-    [
-        ("finding", pa.int32()),
-        ("id", pa.string()),
-        ("row", pa.int64()),
-        ("x", pa.float64()),
-        ("y", pa.float64()),
-        ("observed", pa.string()),
-        ("one", pa.int64()),
-        ("other", pa.int64()),
-    ]
-)
-"""`finding` is the number of the finding; `one` and `other` are rows of the spool of pass 2, null where there is none."""
 _POSITION = re.compile(r" at (-?[0-9.e+-]+), (-?[0-9.e+-]+)$")
 _DRAWN = 100  # places of a finding that a page shows with outlines
 _FORMATS = (".gpkg", ".geojson", ".json")
+
+
+class Places(Shape):
+    """`finding` is the number of the finding; `one` and `other` are rows of the spool of pass 2, null where there is none."""
+
+    finding = Column(pa.int32())
+    id = Column(pa.string())
+    row = Column(pa.int64())
+    x = Column(pa.float64())
+    y = Column(pa.float64())
+    observed = Column(pa.string())
+    one = Column(pa.int64())
+    other = Column(pa.int64())
 
 
 def check_errors_path(path: str) -> None:
@@ -60,8 +61,8 @@ def check_errors_path(path: str) -> None:
 Passes = tuple[Received, Processed, TopologyOfDelivery, RowEvidence]
 
 
-def places_of(prepared: Prepared | None, findings: Sequence[Finding], passes: Passes | None) -> Any:
-    """Every place of every finding: pyarrow.Table of `SCHEMA`, in the order of the findings.
+def places_of(prepared: Prepared | None, findings: Sequence[Finding], passes: Passes | None) -> Places:
+    """Every place of every finding, in the order of the findings.
 
     Args:
         prepared: the terms of the check; None for a raster, which has no rows.
@@ -69,88 +70,92 @@ def places_of(prepared: Prepared | None, findings: Sequence[Finding], passes: Pa
         passes: what reading the rows found; None where they could not be read: then there are the samples only.
     """
     if passes is None or prepared is None:
-        return pa.concat_tables([SCHEMA.empty_table(), *(_of_samples(at, each) for at, each in enumerate(findings))]).combine_chunks()
+        return _joined([_of_samples(at, each) for at, each in enumerate(findings)])
     received, processed, judged, evidence = passes
     rules = {each.rule: each for each in judged.breaches}
-    rows = pa.concat_tables(evidence.lines) if evidence.lines else None
+    lines = FindingLines.concat(evidence.lines)
     number = received.candidates.row.astype(np.int64)
-    parts = [SCHEMA.empty_table()]
+    parts = []
     for at, finding in enumerate(findings):
         if finding.surface == "geometry" and not finding.per_row and finding.rule in rules:
             parts.append(_of_breach(at, rules[finding.rule], judged))
-        elif (finding.per_row or finding.rule == "extent") and rows is not None and (mine := _rows_of(rows, finding)).num_rows:
-            parts.append(_of_rows(at, mine, number))
+        elif (finding.per_row or finding.rule == "extent") and len(mine := _lines_of(lines, finding)):
+            parts.append(_of_lines(at, mine, number))
         else:
             parts.append(_of_samples(at, finding))
-    return _placed(pa.concat_tables(parts).combine_chunks(), prepared, processed)
+    return _placed(_joined(parts), prepared, processed)
 
 
-def _of_breach(at: int, breach: topology.Breach, judged: TopologyOfDelivery) -> Any:
+def _joined(parts: Sequence[Places]) -> Places:
+    return Places(Places.concat(parts).table.combine_chunks())
+
+
+def _of_breach(at: int, breach: topology.Breach, judged: TopologyOfDelivery) -> Places:
     there = breach.one >= 0
     names = judged.name(breach.one[there])
     ids, rows = np.full(len(breach), None, dtype=object), np.full(len(breach), None, dtype=object)
     ids[there], rows[there] = [each[0] for each in names], [each[1] for each in names]
-    return pa.table(
-        [
-            pa.array(np.full(len(breach), at, np.int32)),
-            pa.array(ids.tolist(), pa.string()),
-            pa.array(rows.tolist(), pa.int64()),
-            pa.array(breach.x, mask=~np.isfinite(breach.x)),
-            pa.array(breach.y, mask=~np.isfinite(breach.y)),
-            pa.array(topology.told(breach, judged.name), pa.string()),
-            pa.array(breach.one, mask=breach.one < 0),
-            pa.array(breach.other, mask=breach.other < 0),
-        ],
-        schema=SCHEMA,
+    return Places.of(
+        {
+            Places.finding: pa.array(np.full(len(breach), at, np.int32)),
+            Places.id: pa.array(ids.tolist(), pa.string()),
+            Places.row: pa.array(rows.tolist(), pa.int64()),
+            Places.x: pa.array(breach.x, mask=~np.isfinite(breach.x)),
+            Places.y: pa.array(breach.y, mask=~np.isfinite(breach.y)),
+            Places.observed: pa.array(topology.told(breach, judged.name), pa.string()),
+            Places.one: pa.array(breach.one, mask=breach.one < 0),
+            Places.other: pa.array(breach.other, mask=breach.other < 0),
+        }
     )
 
 
-def _rows_of(rows: Any, finding: Finding) -> Any:
-    mine = pc.and_(pc.equal(rows.column("rule"), finding.rule), pc.equal(rows.column("field"), finding.field))
-    return rows.filter(pc.and_(mine, pc.equal(rows.column("expected"), finding.expected)))
+def _lines_of(lines: FindingLines, finding: Finding) -> FindingLines:
+    mine = pc.and_(pc.equal(lines.rule, finding.rule), pc.equal(lines.field, finding.field))
+    return lines.filter(pc.and_(mine, pc.equal(lines.expected, finding.expected)))
 
 
-def _of_rows(at: int, rows: Any, number: npt.NDArray[np.int64]) -> Any:
-    size = rows.num_rows
-    one = np.searchsorted(number, np.asarray(rows.column("row")))
-    return pa.table(
-        [
-            pa.array(np.full(size, at, np.int32)),
-            rows.column("feature_id"),
-            rows.column("row"),
-            pa.nulls(size, pa.float64()),
-            pa.nulls(size, pa.float64()),
-            rows.column("observed"),
-            pa.array(one),
-            pa.nulls(size, pa.int64()),
-        ],
-        schema=SCHEMA,
+def _of_lines(at: int, lines: FindingLines, number: npt.NDArray[np.int64]) -> Places:
+    size = len(lines)
+    return Places.of(
+        {
+            Places.finding: pa.array(np.full(size, at, np.int32)),
+            Places.id: lines.feature_id,
+            Places.row: lines.row,
+            Places.x: pa.nulls(size, pa.float64()),
+            Places.y: pa.nulls(size, pa.float64()),
+            Places.observed: lines.observed,
+            Places.one: pa.array(np.searchsorted(number, np.asarray(lines.row))),
+            Places.other: pa.nulls(size, pa.int64()),
+        }
     )
 
 
-def _of_samples(at: int, finding: Finding) -> Any:
+def _of_samples(at: int, finding: Finding) -> Places:
     """The samples of a finding about the whole; one row without a place where it has none; no finding is missing from a layer."""
     samples = [(each.id, each.row, each.x, each.y, each.observed) for each in finding.features] or [
         (None, None, None, None, finding.observed)
     ]
-    columns = [list(each) for each in zip(*samples, strict=True)]
+    ids, rows, x, y, observed = zip(*samples, strict=True)
     size = len(samples)
-    return pa.table(
-        [
-            pa.array([at] * size, pa.int32()),
-            *(pa.array(column, SCHEMA.field(n + 1).type) for n, column in enumerate(columns)),
-            pa.nulls(size, pa.int64()),
-            pa.nulls(size, pa.int64()),
-        ],
-        schema=SCHEMA,
+    return Places.of(
+        {
+            Places.finding: pa.array([at] * size, pa.int32()),
+            Places.id: pa.array(ids, pa.string()),
+            Places.row: pa.array(rows, pa.int64()),
+            Places.x: pa.array(x, pa.float64()),
+            Places.y: pa.array(y, pa.float64()),
+            Places.observed: pa.array(observed, pa.string()),
+            Places.one: pa.nulls(size, pa.int64()),
+            Places.other: pa.nulls(size, pa.int64()),
+        }
     )
 
 
-def _placed(table: pa.Table, prepared: Prepared, processed: Processed) -> Any:
-    """The table with a position for each row of the spool: the one that a fault names, or else the middle of the feature's box."""
-    x, y, one = (np.array(table.column(name).to_numpy(zero_copy_only=False), float) for name in ("x", "y", "one"))
+def _placed(places: Places, prepared: Prepared, processed: Processed) -> Places:
+    """The places with a position for each row of the spool: the one that a fault names, or else the middle of the feature's box."""
+    x, y, one = (np.array(each.to_numpy(zero_copy_only=False), float) for each in (places.x, places.y, places.one))
     need = np.flatnonzero(np.isnan(x) & np.isfinite(one))
-    for place, text in zip(need.tolist(), table.column("observed").take(pa.array(need)).to_pylist(), strict=True):
+    for place, text in zip(need.tolist(), places.observed.take(pa.array(need)).to_pylist(), strict=True):
         found = _POSITION.search(text or "")
         if found is not None:
             x[place], y[place] = float(found[1]), float(found[2])
@@ -163,17 +168,17 @@ def _placed(table: pa.Table, prepared: Prepared, processed: Processed) -> Any:
             x[here], y[here] = (box[:, 0] + box[:, 2]) / 2, (box[:, 1] + box[:, 3]) / 2
         begin += batch.num_rows
     nowhere = ~(np.isfinite(x) & np.isfinite(y))
-    return table.set_column(3, "x", pa.array(x, mask=nowhere)).set_column(4, "y", pa.array(y, mask=nowhere))
+    return places.with_column(Places.x, pa.array(x, mask=nowhere)).with_column(Places.y, pa.array(y, mask=nowhere))
 
 
-def layer(table: Any, findings: Sequence[Finding]) -> Any:
+def layer(places: Places, findings: Sequence[Finding]) -> pa.Table:
     """The places as rows of a layer: what the finding says, the feature, and a point as WKB (null without a position)."""
-    at = table.column("finding").combine_chunks()
+    at = places.finding.combine_chunks()
     said = {
         name: pa.array([getattr(each, name) for each in findings], pa.string()).take(at)
         for name in ("surface", "field", "rule", "severity", "expected", "remedy")
     }
-    x, y = (table.column(name).to_numpy(zero_copy_only=False) for name in ("x", "y"))
+    x, y = (each.to_numpy(zero_copy_only=False) for each in (places.x, places.y))
     points = np.where(np.isfinite(x), shapely.points(np.nan_to_num(x), np.nan_to_num(y)), None)
     return pa.table(
         {
@@ -181,9 +186,9 @@ def layer(table: Any, findings: Sequence[Finding]) -> Any:
             "field": said["field"],
             "rule": said["rule"],
             "severity": said["severity"],
-            "feature": table.column("id"),
-            "row": table.column("row"),
-            "observed": table.column("observed"),
+            "feature": places.id,
+            "row": places.row,
+            "observed": places.observed,
             "expected": said["expected"],
             "remedy": said["remedy"],
             "geometry": pa.array(shapely.to_wkb(points), pa.binary()),
@@ -191,7 +196,7 @@ def layer(table: Any, findings: Sequence[Finding]) -> Any:
     )
 
 
-def write_layer(rows: Any, path: str, epsg: int) -> None:
+def write_layer(rows: pa.Table, path: str, epsg: int) -> None:
     """Write a layer of points, GeoPackage or GeoJSON by the extension, in the CRS of the contract.
 
     Raises:
@@ -208,12 +213,12 @@ def write_layer(rows: Any, path: str, epsg: int) -> None:
                 file.writelines(collection(texts, epsg, {"name": LAYER}))
 
 
-def shown(table: Any, prepared: Prepared | None, passes: Passes | None) -> list[Place]:
+def shown(places: Places, prepared: Prepared | None, passes: Passes | None) -> list[Place]:
     """The places for the page, the first 100 of each finding with the outlines of the features concerned."""
-    finding = np.asarray(table.column("finding"))
+    finding = np.asarray(places.finding)
     first = np.searchsorted(finding, finding)  # places stand in the order of the findings
     drawn = np.flatnonzero(np.arange(len(finding)) - first < _DRAWN)
-    ends = [table.column(name).to_numpy(zero_copy_only=False).astype(float) for name in ("one", "other")]
+    ends = [each.to_numpy(zero_copy_only=False).astype(float) for each in (places.one, places.other)]
     asked = np.unique(np.concatenate([side[drawn] for side in ends]))
     asked = asked[np.isfinite(asked)].astype(np.int64)
     outlines: dict[int, bytes] = {}
@@ -225,7 +230,7 @@ def shown(table: Any, prepared: Prepared | None, passes: Passes | None) -> list[
         outlines.update({row: shape for row, shape in zip(here.tolist(), shapes, strict=True) if shape is not None})
         begin += batch.num_rows
     out = []
-    for at, row in enumerate(table.select(["finding", "id", "row", "x", "y", "observed"]).to_pylist()):
+    for at, row in enumerate(places.table.select(["finding", "id", "row", "x", "y", "observed"]).to_pylist()):
         both = [int(side[at]) for side in ends if np.isfinite(side[at])] if at - first[at] < _DRAWN else []
         out.append(Place(**row, shapes=tuple(outlines[each] for each in both if each in outlines)))
     return out

@@ -144,7 +144,7 @@ def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the o
             watch=run.settings.progress,
         )
         run.evidence.lines.append(kept)
-        processed.tally.add(faults_of(kept), rows=np.zeros(kept.num_rows, np.int64), ids=kept.column("feature_id").combine_chunks())
+        processed.tally.add(faults_of(kept), rows=np.zeros(len(kept), np.int64), ids=kept.feature_id.combine_chunks())
     findings += far_out(without_consequences(received, [*received.tally.findings(), *processed.tally.findings()]), received.rows)
     bad = int(processed.rejected.sum())
     if bad and terms.parent.rekeyed:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from merestone.dataset import feed
 from merestone.dataset.current import Current
-from merestone.dataset.feed import Changes
+from merestone.dataset.feed import Changes, Feed
 from merestone.dataset.filter import Filter, check, parse_where
 from merestone.dataset.record import RunRecord
 from merestone.dataset.version import Dataset
@@ -107,7 +107,7 @@ def _named(dataset: Dataset, head: Current, to: int, wrong: Sequence[str]) -> li
     if not wrong:
         return []
     change = feed.changes(dataset, to, head.manifest.version)
-    touched = set(change.table.column("key").to_pylist())
+    touched = set(change.touched.key.to_pylist())
     out: list[bytes] = []
     for each in wrong:
         key: bytes | None = None
@@ -133,14 +133,14 @@ def _named(dataset: Dataset, head: Current, to: int, wrong: Sequence[str]) -> li
 def _meeting(dataset: Dataset, change: Changes, wanted: Filter, typed: str) -> list[bytes]:
     """The keys of a change whose rows meet conditions: as they are now, or as they were before they were removed."""
     found: list[bytes] = []
-    now = change.table.filter(feed.has(change.table))
-    gone = change.table.filter(pc.invert(feed.has(change.table)))
-    for number, rows, side in ((change.to_version, now, "partition"), (change.from_version, gone, "old_partition")):
+    now = change.touched.filter(change.touched.has)
+    gone = change.touched.filter(pc.invert(change.touched.has))
+    for number, rows, side in ((change.to_version, now, Feed.partition), (change.from_version, gone, Feed.old_partition)):
         version = dataset.version(number)
         check(wanted, version.columns.schema)
-        if rows.num_rows:
+        if len(rows):
             meets = wanted.matches(feed.rows_of(version, rows, side), version.columns.geometry)
-            found += rows.column("key").filter(pa.array(meets)).to_pylist()
+            found += rows.key.filter(pa.array(meets)).to_pylist()
     if not found:
         raise UsageError(
             f"no feature of the change that is taken back meets {typed}",

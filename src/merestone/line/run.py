@@ -13,6 +13,8 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
+import pyarrow as pa
+
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import DataFile, ObjectRef
 from merestone.dataset.pages import Entry, in_path_order, live_entries
@@ -149,7 +151,7 @@ class Run:
         tag, contract = self.publication.audit_tag, self.terms.contract
         return EventKeeping(EventTerms(self.attempt.run_id, self.attempt.number, tag, str(contract.contract_version)), self._keep)
 
-    def _keep(self, stages: Sequence[str], events: Any) -> None:
+    def _keep(self, stages: Sequence[str], events: pa.Table) -> None:
         """Keep the events of a batch in the scratch folder; `stages` is the plan that they follow."""
         self.plan = list(stages)
         if self.writer is not None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+
+import pyarrow as pa
 
 from merestone.lineage.event.collector import LineageCollector
 from merestone.results.finding import Steps
@@ -29,7 +30,7 @@ class EventKeeping:
     """What all events of an attempt say alike, and what takes the stages that met a batch with the events of it."""
 
     terms: EventTerms
-    keep: Callable[[Sequence[str], Any], None]
+    keep: Callable[[Sequence[str], pa.Table], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class BatchTerms:
     number: int
     time: datetime
 
-    def events(self, ids: Any, steps: Sequence[Steps]) -> Any:
+    def events(self, ids: pa.Array, steps: Sequence[Steps]) -> pa.Table:
         """The events of the batch in compact form (`lineage.event.columns`).
 
         Args:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from merestone.columnar.shape import Column, Shape
 from merestone.contract.contract import Contract
 from merestone.dataset.manifest import DataFile, ObjectRef, sha256
 from merestone.dataset.proved import footer_of
@@ -30,17 +31,21 @@ from merestone.writer.encodings import LEVEL, encodings
 
 _KINDS = ("", "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
 _BOX = pa.struct([("xmin", pa.float32()), ("ymin", pa.float32()), ("xmax", pa.float32()), ("ymax", pa.float32())])
-REJECTS_SCHEMA = pa.schema(
-    [
-        pa.field("row", pa.int64(), nullable=False),
-        ("feature_id", pa.string()),
-        pa.field("rule", pa.string(), nullable=False),
-        pa.field("field", pa.string(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        ("delivered", pa.string()),
-        ("geometry", pa.binary()),
-    ]
-)
+
+
+class Rejects(Shape):
+    """The rows of `_rejects/` (docs/spec/changes.md): the refused rows of a delivery, one for each rule that refuses it."""
+
+    row = Column(pa.int64(), nullable=False)
+    feature_id = Column(pa.string())
+    rule = Column(pa.string(), nullable=False)
+    field = Column(pa.string(), nullable=False)
+    reason = Column(pa.string(), nullable=False)
+    delivered = Column(pa.string())
+    geometry = Column(pa.binary())
+
+
+REJECTS_SCHEMA = Rejects.schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class FileLayout:
     (x, y minimum then maximum in the contract's CRS).
     """
 
-    columns: tuple[tuple[str, Any], ...]
+    columns: tuple[tuple[str, pa.DataType], ...]
     geometry: str
     covering: str
     other_geometries: tuple[tuple[str, int], ...]  # name, EPSG code
@@ -70,7 +75,7 @@ class FileLayout:
 
 def layout_of(
     contract: Contract,
-    key_types: tuple[tuple[str, Any], ...],
+    key_types: tuple[tuple[str, pa.DataType], ...],
     *,
     bounds: tuple[float, float, float, float],
     epoch: float | None,

@@ -39,5 +39,5 @@ def next_history(store: Store, parent: Current | None, stem: str) -> History:
         merged, kept = kept[-(RECENT - 1) :], kept[: -(RECENT - 1)]
         found = [each for chunk in merged for each in read_chunk(store, chunk)] + found
         size = len(found)
-    ref = write_table(store, f"{HISTORY}{stem}.parquet", chunk_table(found), use_dictionary=False, store_schema=False)
+    ref = write_table(store, f"{HISTORY}{stem}.parquet", chunk_table(found).table, use_dictionary=False, store_schema=False)
     return History((*kept, Chunk.of(ref, found[0].version, found[-1].version)), ())

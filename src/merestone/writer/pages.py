@@ -40,7 +40,7 @@ def write_page(store: Store, stem: str, version: int, before: FileSet, old: Mapp
         entries = [
             each for each in ({**old, **stamped} if whole else stamped).values() if not whole or each.files or each.value is not None
         ]
-        ref = write_table(store, f"{PAGES}{stem}-{version}.parquet", page_table(entries), **_PLAIN)
+        ref = write_table(store, f"{PAGES}{stem}-{version}.parquet", page_table(entries).table, **_PLAIN)
         pages = (ref,) if whole else (*pages, ref)
     boxes = [file.bbox for file in files if file.bbox is not None]
     return FileSet(pages, len(files), sum(file.bytes for file in files), _around(boxes))

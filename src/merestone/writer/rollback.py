@@ -13,17 +13,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.shape import Column, Values
 from merestone.dataset.current import Current, read_manifest
 from merestone.dataset.feed import counted, fold, read_log
 from merestone.dataset.history import lines
 from merestone.dataset.index import load_table
-from merestone.dataset.known import CHANGE_CLASSES, CHANGES_SCHEMA
+from merestone.dataset.known import CHANGE_CLASSES
 from merestone.dataset.manifest import HistoryLine, Manifest
+from merestone.dataset.tables import ChangeLog, IndexRows
 from merestone.dataset.verify import damages_of
-from merestone.dataset.withdrawn import WITHDRAWN_SCHEMA, read_withdrawn
+from merestone.dataset.withdrawn import WithdrawnRows, read_withdrawn
 from merestone.errors import CorruptError, UsageError
 from merestone.identity import key as keys
 from merestone.results.finding import SAMPLES
@@ -80,9 +83,9 @@ def rollback(
     log = difference(attempt.store, head.manifest, passed, target)
     memory = _memory(attempt.store, head.manifest, target, log, wrong)
     name = f"_changes/{attempt.run_id}-{attempt.intent.nonce}.parquet"
-    changes = write_table(attempt.store, name, log)
+    changes = write_table(attempt.store, name, log.table)
     attempt.step("changes.after")
-    page = write_table(attempt.store, f"_pages/{attempt.run_id}-{attempt.intent.nonce}-withdrawn.parquet", memory)
+    page = write_table(attempt.store, f"_pages/{attempt.run_id}-{attempt.intent.nonce}-withdrawn.parquet", memory.table)
     withdrawn = _withdrawn(passed, target)
     counts = _counts(log, target.features)
 
@@ -102,16 +105,16 @@ def rollback(
             files_carried=target.files.count,
             bytes_written=changes.bytes,
             rollback={"to": to, "reason": reason},
-            withdrawn_page=page if memory.num_rows else None,
-            withdrawn_domain=head.manifest.domain if memory.num_rows else None,
+            withdrawn_page=page if len(memory) else None,
+            withdrawn_domain=head.manifest.domain if len(memory) else None,
             withdrawn=tuple(dict.fromkeys([*(each for each in head.manifest.withdrawn if each != _delivered(target)), *withdrawn])),
         )
 
     return RolledBack(attempt.commit(build, head), to, withdrawn)
 
 
-def difference(store: Store, now: Manifest, passed: list[HistoryLine], target: Manifest) -> Any:
-    """The change log of the step from `now` back to `target`: pyarrow.Table of CHANGES_SCHEMA, ordered by key.
+def difference(store: Store, now: Manifest, passed: list[HistoryLine], target: Manifest) -> ChangeLog:
+    """The change log of the step from `now` back to `target`, ordered by key.
 
     What changed within a feature is what the logs of the versions between said, in reverse; the states of both indexes decide the rest,
     so that also source digests come back (class `refreshed`).
@@ -120,7 +123,7 @@ def difference(store: Store, now: Manifest, passed: list[HistoryLine], target: M
     both = _state(store, target).join(today, "key", join_type="full outer").combine_chunks()
     absent_then, absent_now = both.column("digest").is_null(), both.column("digest_now").is_null()
 
-    def differs(one: str, other: str) -> Any:
+    def differs(one: str, other: str) -> npt.NDArray[np.bool_]:
         return np.asarray(pc.fill_null(pc.not_equal(both.column(one), both.column(other)), fill_value=False))
 
     kind = np.full(both.num_rows, "", dtype=object)
@@ -133,43 +136,45 @@ def difference(store: Store, now: Manifest, passed: list[HistoryLine], target: M
     both = both.append_column("class", pa.array(kind, pa.string())).filter(pa.array(touched))
 
     steps = fold([read_log(store, each.changes) for each in reversed(passed)])
-    labels = steps.select(["key", "reversed", "rekeyed", "attributes", "geometry", "geometry_change", "fields"]).append_column(
-        "reprocessed", pc.equal(steps.column("class"), "reprocessed")
+    labels = steps.table.select(["key", "reversed", "rekeyed", "attributes", "geometry", "geometry_change"]).append_column(
+        "reprocessed", pc.equal(steps.kind, "reprocessed")
     )
     # A join cannot carry lists: the place of the row comes along, and the lists are taken afterwards.
-    told = both.join(labels.drop(["fields"]).append_column("place", pa.array(np.arange(steps.num_rows))), "key", join_type="left outer")
-    told = told.sort_by("key").combine_chunks()
+    joined = both.join(labels.append_column("place", pa.array(np.arange(len(steps)))), "key", join_type="left outer")
+    joined = joined.sort_by("key").combine_chunks()
     classes = pc.if_else(
-        pc.and_(pc.equal(told.column("class"), "changed"), pc.fill_null(told.column("reprocessed"), fill_value=False)),
+        pc.and_(pc.equal(joined.column("class"), "changed"), pc.fill_null(joined.column("reprocessed"), fill_value=False)),
         "reprocessed",
-        told.column("class"),
+        joined.column("class"),
     )
 
-    def label(name: str, *of: str) -> Any:
-        return pc.and_(pc.is_in(classes, value_set=pa.array(of)), pc.fill_null(told.column(name), fill_value=False))
+    def label(name: str, *of: str) -> pa.ChunkedArray:
+        return pc.and_(pc.is_in(classes, value_set=pa.array(of)), pc.fill_null(joined.column(name), fill_value=False))
 
-    columns = {
-        "key": told.column("key"),
-        "class": classes,
-        "reversed": label("reversed", "changed"),
-        "rekeyed": label("rekeyed", "added", "removed"),
-        "attributes": label("attributes", "changed"),
-        "geometry": label("geometry", "changed"),
-        "geometry_change": told.column("geometry_change"),
-        "fields": labels.column("fields").combine_chunks().take(told.column("place").combine_chunks()),
-        "digest": told.column("digest"),
-        "source_digest": told.column("source_digest"),
-        "old_digest": told.column("digest_now"),
-        "partition": told.column("partition"),
-        "old_partition": told.column("partition_now"),
+    columns: dict[Column, Values] = {
+        ChangeLog.key: joined.column("key"),
+        ChangeLog.kind: classes,
+        ChangeLog.reversed: label("reversed", "changed"),
+        ChangeLog.rekeyed: label("rekeyed", "added", "removed"),
+        ChangeLog.attributes: label("attributes", "changed"),
+        ChangeLog.geometry: label("geometry", "changed"),
+        ChangeLog.geometry_change: joined.column("geometry_change"),
+        ChangeLog.fields: steps.fields.combine_chunks().take(joined.column("place").combine_chunks()),
+        ChangeLog.digest: joined.column("digest"),
+        ChangeLog.source_digest: joined.column("source_digest"),
+        ChangeLog.old_digest: joined.column("digest_now"),
+        ChangeLog.partition: joined.column("partition"),
+        ChangeLog.old_partition: joined.column("partition_now"),
     }
-    return pa.Table.from_arrays([_as(columns[field.name], field.type) for field in CHANGES_SCHEMA], schema=CHANGES_SCHEMA)
+    return ChangeLog.of({column: _as(values, column.field.type) for column, values in columns.items()})
 
 
-def _state(store: Store, manifest: Manifest) -> Any:
-    """The index at a version, its partitions as plain text."""
-    table = load_table(store, manifest.index).drop(["version"])
-    return table.set_column(table.schema.get_field_index("partition"), "partition", table.column("partition").cast(pa.string()))
+def _state(store: Store, manifest: Manifest) -> pa.Table:
+    """The index at a version without the versions, its partitions as plain text."""
+    rows = IndexRows(load_table(store, manifest.index))
+    table = rows.table.drop([IndexRows.version.name])
+    name = IndexRows.partition.name
+    return table.set_column(table.schema.get_field_index(name), name, rows.partition.cast(pa.string()))
 
 
 def _find(store: Store, head: Current, to: int) -> tuple[list[HistoryLine], Manifest]:
@@ -185,12 +190,12 @@ def _find(store: Store, head: Current, to: int) -> tuple[list[HistoryLine], Mani
     raise UsageError(f"cannot roll back to {to}: it {what}", field="to", hint="«log(DATASET)» lists the versions")
 
 
-def _memory(store: Store, head: Manifest, target: Manifest, log: Any, wrong: Collection[bytes]) -> Any:
-    """What is withdrawn feature by feature, and what earlier roll-backs withdrew and this one does not bring back: WITHDRAWN_SCHEMA, by key."""
-    kinds = log.column("class").cast(pa.string())
+def _memory(store: Store, head: Manifest, target: Manifest, log: ChangeLog, wrong: Collection[bytes]) -> WithdrawnRows:
+    """What is withdrawn feature by feature, and what earlier roll-backs withdrew and this one does not bring back, by key."""
+    kinds = log.kind.cast(pa.string())
     net = log.filter(pc.is_in(kinds, pa.array(["added", "changed", "removed"])))
-    kinds = net.column("class").cast(pa.string())
-    key = net.column("key").combine_chunks()
+    kinds = net.kind.cast(pa.string())
+    key = net.key.combine_chunks()
     named = pa.array(sorted(wrong), pa.binary())
     strange = named.filter(pc.invert(pc.is_in(named, value_set=key)))
     if len(strange):
@@ -198,23 +203,28 @@ def _memory(store: Store, head: Manifest, target: Manifest, log: Any, wrong: Col
         raise UsageError(
             f"{texts}: not part of the change that is taken back", field="wrong", hint="«changes(DATASET)» lists the features of a step"
         )
-    fresh = pa.table(
-        [key, net.column("old_digest"), pc.not_equal(kinds, "removed"), pc.is_in(key, value_set=named)], schema=WITHDRAWN_SCHEMA
+    fresh = WithdrawnRows.of(
+        {
+            WithdrawnRows.key: key,
+            WithdrawnRows.digest: net.old_digest,
+            WithdrawnRows.present: pc.not_equal(kinds, "removed"),
+            WithdrawnRows.wrong: pc.is_in(key, value_set=named),
+        }
     )
     if wrong:
-        fresh = fresh.filter(fresh.column("wrong"))
+        fresh = fresh.filter(fresh.wrong)
     older = read_withdrawn(store, head)
-    if older.num_rows == 0 or head.withdrawn_domain != head.domain:
+    if not len(older) or head.withdrawn_domain != head.domain:
         return fresh
     state = _state(store, target).select(["key", "digest"])
-    at = pc.index_in(older.column("key").combine_chunks(), value_set=state.column("key").combine_chunks())
+    at = pc.index_in(older.key.combine_chunks(), value_set=state.column("key").combine_chunks())
     there = pc.is_valid(at)
     content = state.column("digest").combine_chunks().take(at)
-    digest = older.column("digest").combine_chunks()
+    digest = older.digest.combine_chunks()
     same = pc.or_(pc.fill_null(pc.equal(digest, content), False), pc.and_(pc.is_null(digest), pc.invert(there)))
-    kept = pc.and_(pc.invert(same), pc.invert(pc.is_in(older.column("key").combine_chunks(), value_set=key)))
-    older = older.set_column(2, WITHDRAWN_SCHEMA.field("present"), there).filter(kept)
-    return pa.concat_tables([fresh, older]).sort_by("key")
+    kept = pc.and_(pc.invert(same), pc.invert(pc.is_in(older.key.combine_chunks(), value_set=key)))
+    older = older.with_column(WithdrawnRows.present, there).filter(kept)
+    return WithdrawnRows(WithdrawnRows.concat([fresh, older]).table.sort_by(WithdrawnRows.key.name))
 
 
 def _prove(store: Store, target: Manifest, watch: Watch) -> None:
@@ -239,15 +249,15 @@ def _delivered(manifest: Manifest) -> str:
     return str(manifest.delivery.get("set_digest", ""))
 
 
-def _counts(log: pa.Table, features: int) -> dict[str, int]:
+def _counts(log: ChangeLog, features: int) -> dict[str, int]:
     """Nothing was delivered; the classes are those of the step."""
-    classes = np.asarray(log.column("class").cast(pa.string()))
-    out = {name: int((classes == name).sum()) for name in CHANGE_CLASSES} | counted(log)
+    classes = np.asarray(log.kind.cast(pa.string()))
+    out = {name: int((classes == name).sum()) for name in CHANGE_CLASSES} | counted(log.table)
     present = sum(out[name] for name in CHANGE_CLASSES if name not in ("removed", "refreshed"))
     return {"delivered": 0, "unchanged": features - present, "rejected": 0} | out
 
 
-def _as(column: Any, kind: Any) -> Any:
+def _as(column: Values, kind: pa.DataType) -> pa.Array:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(kind):
         plain = array.cast(pa.string())

@@ -6,7 +6,6 @@ Not here: breaches of the contract (`gate`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ def comparison_warnings(
     row: npt.NDArray[np.int32],
     blanks: npt.NDArray[np.bool_],
     added: npt.NDArray[np.bool_],
-    published: Iterable[Any],
+    published: Iterable[pa.Array],
     key_name: str,
 ) -> list[Finding]:
     """The warnings.
@@ -57,7 +56,7 @@ def comparison_warnings(
 
 
 def _twins(
-    spool: Spool, row: npt.NDArray[np.int32], fresh: npt.NDArray[np.int64], published: Iterable[Any], key_name: str
+    spool: Spool, row: npt.NDArray[np.int32], fresh: npt.NDArray[np.int64], published: Iterable[pa.Array], key_name: str
 ) -> Finding | None:
     """New keys that a person would read as another new one, or as a published one, whether that was delivered again or not."""
     looked = TwinKeys()

@@ -9,7 +9,6 @@ candidate, and a row that stays is judged here.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,7 @@ from merestone.words import listed
 Limits = tuple[float, float, float, float]
 
 
-def unless_broken(contract: Contract, limits: Limits | None, rows: Any, found: Comparison) -> Comparison:
+def unless_broken(contract: Contract, limits: Limits | None, rows: pa.Table, found: Comparison) -> Comparison:
     """A comparison in which published rows that break the contract in force keep nothing: what was delivered is stored in their place.
 
     Args:
@@ -44,7 +43,7 @@ def unless_broken(contract: Contract, limits: Limits | None, rows: Any, found: C
     return replace(found, suppressed=found.suppressed & good, kept=tuple((name, mask & good) for name, mask in found.kept))
 
 
-def judge_held(prepared: Prepared, rows: Any, delivered: npt.NDArray[np.int32]) -> Finding | None:
+def judge_held(prepared: Prepared, rows: pa.Table, delivered: npt.NDArray[np.int32]) -> Finding | None:
     """The finding about rows that would stay in place of rejected ones, and break the contract in force; None where there are none.
 
     Args:
@@ -69,7 +68,7 @@ def judge_held(prepared: Prepared, rows: Any, delivered: npt.NDArray[np.int32]) 
     )
 
 
-def _faults(contract: Contract, limits: Limits | None, rows: Any) -> list[RowFaults]:
+def _faults(contract: Contract, limits: Limits | None, rows: pa.Table) -> list[RowFaults]:
     geometry = rows.column(contract.geometry_name).combine_chunks().cast(pa.binary())
     scan = kernel.scan(geometry)
     return feature.check_rows(rows, contract, delivered=scan, stored=scan, canonical=geometry, limits=limits)

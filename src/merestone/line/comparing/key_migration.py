@@ -5,8 +5,6 @@ Not here: how they are found (`change.migration`), the key rules before and afte
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -16,6 +14,7 @@ from merestone.change.classes import Before
 from merestone.change.migration import Found, Side, by_content, by_table
 from merestone.columnar import hashing
 from merestone.dataset.known import halves
+from merestone.dataset.tables import IndexRows
 from merestone.line.processing.process import Processed
 from merestone.line.run import Run
 from merestone.publication.publication import KeyRule
@@ -28,17 +27,15 @@ def features_under_other_keys(
     processed: Processed,
     before: Before,
     codes: npt.NDArray[np.int16],
-    removed: Any,
+    removed: IndexRows,
 ) -> Found | None:
     """Which features only got another key; None where no migration is named or it has no effect."""
     parent, candidates = run.terms.parent, run.delivery.candidates
     if not parent.migrates:
         return None
     changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
-    gone = halves(hashing.blake2b16(removed.column("key").combine_chunks().cast(pa.binary())))
-    older = Side(
-        np.concatenate([gone, candidates.hash[changed]]), np.concatenate([halves(removed.column("digest")), before.digest[changed]])
-    )
+    gone = halves(hashing.blake2b16(removed.key.combine_chunks().cast(pa.binary())))
+    older = Side(np.concatenate([gone, candidates.hash[changed]]), np.concatenate([halves(removed.digest), before.digest[changed]]))
     newer = Side(candidates.hash[fresh], processed.deciding[fresh])
     return by_table(parent.key_table, older, newer) if parent.key_table is not None else by_content(older, newer)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ SAMPLED = 64  # keys of a batch that decide where ranges begin
 _SCHEMA = pa.schema([(KEY, pa.binary()), (ROW, pa.int64())])
 
 
-def key_batches(spool: Spool, rows: npt.NDArray[np.int64]) -> Iterator[Any]:
+def key_batches(spool: Spool, rows: npt.NDArray[np.int64]) -> Iterator[pa.Array]:
     """The canonical keys of some rows of a spool (ascending), a pyarrow binary array for each batch that holds any."""
     at = 0
     for batch in spool.batches(KEY):
@@ -33,15 +32,15 @@ def key_batches(spool: Spool, rows: npt.NDArray[np.int64]) -> Iterator[Any]:
         at = end
 
 
-def key_bytes(spool: Spool, rows: npt.NDArray[np.int64]) -> Any:
+def key_bytes(spool: Spool, rows: npt.NDArray[np.int64]) -> pa.Array:
     """As `key_batches`, in one array: for rows that are known to be few."""
     parts = list(key_batches(spool, rows))
     return pa.concat_arrays(parts) if parts else pa.array([], pa.binary())
 
 
 def in_order(
-    batches: Callable[[], Iterable[Any]], folder: str, *, budget: int = RANGE_BYTES
-) -> Iterator[tuple[Any, npt.NDArray[np.int64]]]:
+    batches: Callable[[], Iterable[pa.Array]], folder: str, *, budget: int = RANGE_BYTES
+) -> Iterator[tuple[pa.Array, npt.NDArray[np.int64]]]:
     """Sort keys that may not fit into memory: what exceeds the budget is split into ranges at rest, which are sorted one by one.
 
     Args:
@@ -55,8 +54,8 @@ def in_order(
     Raises:
         StoreError: the scratch folder is full or cannot be written.
     """
-    held: list[Any] = []
-    sample: list[Any] = []
+    held: list[pa.Array] = []
+    sample: list[pa.Array] = []
     size = 0
     for part in batches():
         size += part.nbytes
@@ -72,19 +71,19 @@ def in_order(
         yield _sorted(table.column(KEY).combine_chunks(), np.asarray(table.column(ROW)))
 
 
-def _sorted(keys: pa.Array, places: npt.NDArray[np.int64]) -> tuple[Any, npt.NDArray[np.int64]]:
+def _sorted(keys: pa.Array, places: npt.NDArray[np.int64]) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     order = pc.sort_indices(keys)
     return keys.take(order), places[np.asarray(order)]
 
 
-def _edges(sample: Any, size: int, budget: int) -> Any:
+def _edges(sample: pa.Array, size: int, budget: int) -> pa.Array:
     """The keys at which ranges begin, but for the first range."""
     ranges = min(-(-size // budget), max(2, os.sysconf("SC_OPEN_MAX") // 4), len(sample))
     places = np.linspace(0, len(sample), ranges, endpoint=False, dtype=np.int64)[1:]
     return sample.take(pc.sort_indices(sample).take(pa.array(places)))
 
 
-def _split(batches: Iterable[Any], edges: Any, folder: str) -> list[Spool]:
+def _split(batches: Iterable[pa.Array], edges: pa.Array, folder: str) -> list[Spool]:
     """The ranges, in order, each with its keys and their places."""
     out = [Spool(folder, f"keys-{n}", _SCHEMA) for n in range(len(edges) + 1)]
     at = 0

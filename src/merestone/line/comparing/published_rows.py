@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +25,10 @@ from merestone.storage.port import Store
 class PublishedRows:
     """How the rows of the last version are read: in the schema of today's files, with the columns that their own key is made of."""
 
-    schema: Any
+    schema: pa.Schema
     key_columns: tuple[str, ...]
 
-    def read(self, store: Store, files: Sequence[DataFile]) -> tuple[Any, Any]:
+    def read(self, store: Store, files: Sequence[DataFile]) -> tuple[pa.Table, pa.Array]:
         """The rows of some files, pyarrow.Table in one chunk, and their canonical keys.
 
         Raises:
@@ -63,7 +62,7 @@ class Published:
     files: Mapping[str, Sequence[DataFile]]
     names: Sequence[str] | Mapping[int, str]
 
-    def of_keys(self, hashes: Halves, partition: npt.NDArray[np.int32]) -> Any:
+    def of_keys(self, hashes: Halves, partition: npt.NDArray[np.int32]) -> pa.Table:
         """The rows of some keys, in the order asked for: pyarrow.Table of `rows.schema`.
 
         Args:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +50,7 @@ class Settled:
     ready: list[Spool] = field(default_factory=list)
     column_changes: dict[str, int] = field(default_factory=dict)
     held_before: set[str] = field(default_factory=set)
-    sample: list[tuple[Any, Any]] = field(default_factory=list)
+    sample: list[tuple[pa.Table, pa.Table]] = field(default_factory=list)
     kept: Kept = field(default_factory=Kept)
 
 

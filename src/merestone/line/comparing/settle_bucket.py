@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +76,7 @@ class SettleUnit:
     """
 
     terms: SettleTerms
-    rows: Any
+    rows: pa.Table
     at: npt.NDArray[np.int64]
     differs: Mask
     hash: Halves
@@ -96,13 +95,13 @@ class SettledBucket:
     published values; digest: of what is stored of those, uint64. sample: some of the k rows, now and then; None where nobody wants them.
     """
 
-    ready: Any
+    ready: pa.Table
     code: npt.NDArray[np.int16]
     found: Comparison
     loud: Mask
     partly: Mask
     digest: Halves
-    sample: tuple[Any, Any] | None
+    sample: tuple[pa.Table, pa.Table] | None
 
 
 def settle_bucket(unit: SettleUnit) -> SettledBucket:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +18,10 @@ from merestone.change.migration import Found
 from merestone.change.plan import Plan, plan
 from merestone.change.withdrawn import Returned, returned
 from merestone.dataset.index import live_keys, look_up
-from merestone.dataset.known import INDEX_SCHEMA, Known, halves
+from merestone.dataset.known import Known, halves
 from merestone.dataset.partition import Tree
-from merestone.dataset.withdrawn import WITHDRAWN_SCHEMA, read_withdrawn
+from merestone.dataset.tables import IndexRows
+from merestone.dataset.withdrawn import WithdrawnRows, read_withdrawn
 from merestone.errors import InternalError
 from merestone.identity import key as keys
 from merestone.line.comparing.backfill import backfill_finding, backfilled, filled_fields
@@ -55,7 +55,7 @@ class ChangeVerdict:
     placed: npt.NDArray[np.int32]
     names: list[str]
     tree: Tree | None
-    removed: Any
+    removed: IndexRows
     removed_rekeyed: npt.NDArray[np.bool_]
     labels: Labels
     leaving: Leaving
@@ -98,17 +98,17 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
         hold=publication.rejects.published == "hold",
     )
     codes = settled.codes
-    removed = INDEX_SCHEMA.empty_table()
+    removed = IndexRows.empty()
     if run.head is not None and len(received.removed):
-        removed = look_up(run.store, run.head.manifest.index, known.position[received.removed])
+        removed = IndexRows(look_up(run.store, run.head.manifest.index, known.position[received.removed]))
     added = codes == classes.ADDED
-    rekeyed_added, rekeyed_removed = classes.rekeyed(processed.deciding[added], halves(removed.column("digest")))
+    rekeyed_added, rekeyed_removed = classes.rekeyed(processed.deciding[added], halves(removed.digest))
     migrated = features_under_other_keys(run, processed, before, codes, removed)
     labels = Labels(settled.reversed, settled.attributes, settled.geometry, np.zeros(len(codes), bool), settled.move, settled.fields)
     labels.rekeyed[added] = rekeyed_added
     filled = filled_fields(run, settled)
     not_counted = int(backfilled(settled, filled).sum())
-    counts = _counts(settled, removed.num_rows, int(rekeyed_added.sum()), not_counted)
+    counts = _counts(settled, len(removed), int(rekeyed_added.sum()), not_counted)
     warnings = comparison_warnings(
         candidates.spool,
         candidates.row,
@@ -149,7 +149,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     )
 
 
-def _published_keys(run: Run, known: Known) -> Iterator[Any]:
+def _published_keys(run: Run, known: Known) -> Iterator[pa.Array]:
     """The keys of the last version; none where they are of another rule, and look alike by chance at most."""
     if run.head is not None and not run.terms.parent.rekeyed:
         yield from live_keys(run.store, run.head.manifest.index, known.position)
@@ -164,9 +164,9 @@ def published_before(run: Run, known: Known, slot: npt.NDArray[np.int32]) -> Bef
     out = Before(np.zeros((n, 2), np.uint64), np.zeros((n, 2), np.uint64), np.full(n, -1, np.int32))
     at = np.flatnonzero(slot >= 0)
     if run.head is not None and len(at):
-        rows = look_up(run.store, run.head.manifest.index, known.position[slot[at]])
-        out.digest[at] = halves(rows.column("digest"))
-        out.source[at] = halves(rows.column("source_digest"))
+        rows = IndexRows(look_up(run.store, run.head.manifest.index, known.position[slot[at]]))
+        out.digest[at] = halves(rows.digest)
+        out.source[at] = halves(rows.source_digest)
         out.partition[at] = known.partition[slot[at]]
     return out
 
@@ -242,7 +242,7 @@ def _guards(  # noqa: PLR0913, PLR0917 - each is the value of another step of th
     settled: Settled,
     before: Before,
     counts: Counts,
-    removed: pa.Table,
+    removed: IndexRows,
     names: list[str],
     placed: npt.NDArray[np.int32],
     migrated: Found | None,
@@ -254,15 +254,15 @@ def _guards(  # noqa: PLR0913, PLR0917 - each is the value of another step of th
     if emptied(run, known):
         return emptied(run, known)  # how much that changes is said already
     rule, features, keyed = run.publication.guard, len(known), run.terms.reading.key_name
-    again = int((migrated.before < removed.num_rows).sum()) if migrated is not None else 0
-    found: list[Finding | None] = [*measured(run, known, rejected=counts.removed - removed.num_rows, again=again, extent=processed.extent)]
+    again = int((migrated.before < len(removed)).sum()) if migrated is not None else 0
+    found: list[Finding | None] = [*measured(run, known, rejected=counts.removed - len(removed), again=again, extent=processed.extent)]
     touched = (counts.added + counts.changed + counts.removed - counts.rekeyed if migrated is None else migrated.left) - not_counted
     share = touched / max(features, 1)
     limit = guards.allowed(rule.max_changed_fraction, touched, rule.min_touched)
     if run.head is not None and limit is not None and share > limit:
         codes = settled.codes
         changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
-        gone = np.concatenate([before.digest[changed], halves(removed.column("digest"))])
+        gone = np.concatenate([before.digest[changed], halves(removed.digest)])
         elsewhere = classes.found_elsewhere(processed.deciding[fresh], gone, before.digest[fresh])
         facts = evidence_of(run.terms, settled, counts, elsewhere, features, keyed, met_in(run), features - counts.removed)
         found.append(guards.changed_fraction(facts, share=share, limit=limit))
@@ -304,16 +304,16 @@ def _withdrawn(run: Run, brought: Returned) -> Finding | None:
     """The guard over what a roll-back withdrew; that it is the very delivery is said already."""
     if run.head is None or run.delivery.set_digest in run.head.manifest.withdrawn:
         return None
-    wrong = keys.ids_of(brought.entries.column("key").combine_chunks().filter(pa.array(brought.wrong))).to_pylist()
+    wrong = keys.ids_of(brought.entries.key.combine_chunks().filter(pa.array(brought.wrong))).to_pylist()
     limit = run.publication.guard.max_withdrawn_fraction
-    return guards.withdrawn_features(run.terms.reading.key_name, int(brought.back.sum()), brought.entries.num_rows, limit, wrong)
+    return guards.withdrawn_features(run.terms.reading.key_name, int(brought.back.sum()), len(brought.entries), limit, wrong)
 
 
 def _brought_back(run: Run, processed: Processed) -> Returned:
     """What the delivery brings back of a change that was withdrawn, in the domain that the withdrawn digests are of."""
     candidates, received = run.delivery.candidates, run.delivery
     manifest = run.head.manifest if run.head is not None else None
-    entries = read_withdrawn(run.store, manifest) if manifest is not None else WITHDRAWN_SCHEMA.empty_table()
+    entries = read_withdrawn(run.store, manifest) if manifest is not None else WithdrawnRows.empty()
     same = manifest is not None and manifest.withdrawn_domain == manifest.domain
     digests = processed.deciding if same else processed.digest
     return returned(entries, candidates.hash, digests, processed.rejected, received.removed_hash)

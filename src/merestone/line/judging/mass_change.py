@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -136,7 +135,7 @@ def _misread(now: pa.ChunkedArray, then: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.and_(pc.equal(*plain), pc.invert(pc.string_is_ascii(then)))
 
 
-def _example(now: Any, then: Any) -> str:
+def _example(now: pa.ChunkedArray, then: pa.ChunkedArray) -> str:
     return f"{_short(then[0].as_py())} became {_short(now[0].as_py())}"
 
 

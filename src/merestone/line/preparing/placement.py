@@ -67,7 +67,7 @@ def placement_after(rule: PartitionRule, last: Manifest | None, scheme: Scheme |
     return Placement(rule, scheme.tree, (west, south, east, north)), Partitions(column, scheme.values.items())
 
 
-def codes_of(partitions: Partitions, values: Any) -> npt.NDArray[np.int32]:
+def codes_of(partitions: Partitions, values: pa.Array) -> npt.NDArray[np.int32]:
     """The code of each row's partition value; values compare as text (NFC)."""
     if pa.types.is_floating(values.type):
         raise TypeError("a partition column of floats is refused before any row is read")

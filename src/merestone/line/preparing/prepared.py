@@ -71,7 +71,7 @@ class Prepared:
         return column.edges if column is not None else None
 
     @property
-    def candidate_schema(self) -> Any:
+    def candidate_schema(self) -> pa.Schema:
         """Candidates on their way: the columns of a data file, the geometry, and the canonical key bytes."""
         return self.layout.row_schema.append(pa.field(KEY, pa.binary()))
 

@@ -6,7 +6,6 @@ Not here: choosing the operation and carrying it out (`reference.operation`, `no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +54,9 @@ class Projection:
         return self.same_crs and all(each.is_identity for _, each in self.others)
 
 
-def other_geometries(projection: Projection, contract: Contract, batch: pa.RecordBatch) -> tuple[Any, Any, list[RowFaults]]:
+def other_geometries(
+    projection: Projection, contract: Contract, batch: pa.RecordBatch
+) -> tuple[pa.RecordBatch, pa.RecordBatch, list[RowFaults]]:
     """The batch with its second geometries, each in the CRS that its field promises: as they are there, and in canonical form on the grid."""
     faults: list[RowFaults] = []
     exact = batch

@@ -42,7 +42,7 @@ class Reading:
     delivered_geometry: str | None
     partition_column: str | None
 
-    def rows(self, raw: Any) -> tuple[Any, list[RowFaults]]:
+    def rows(self, raw: pa.RecordBatch) -> tuple[pa.RecordBatch, list[RowFaults]]:
         """One delivered batch in the agreed types, with its key (a derived one is made here), and the values that do not fit.
 
         A column of a type that can never be cast comes out null and is not a fault of a row: see `untypable`.
@@ -53,26 +53,26 @@ class Reading:
         made = derived_key(self.key.derive, batch, self.key.made_from)
         return batch.add_column(0, pa.field(self.key.columns[0], pa.string()), made), faults
 
-    def untypable(self, raw: Any) -> frozenset[str]:
+    def untypable(self, raw: pa.RecordBatch) -> frozenset[str]:
         """The fields of one delivered batch that hold values in a type that can never be cast; a column without values says nothing."""
         return holding(raw, self.cast)
 
-    def partition_values(self, batch: pa.RecordBatch) -> Any:
+    def partition_values(self, batch: pa.RecordBatch) -> pa.Array | None:
         """The values that place the rows of a batch, None where no column does."""
         return batch.column(self.partition_column) if self.partition_column is not None else None
 
-    def keys(self, rows: Any, first_row: int) -> tuple[Any, npt.NDArray[np.bool_]]:
+    def keys(self, rows: pa.RecordBatch, first_row: int) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
         """The canonical key of each row, and the rows without one. Without a key rule the row's number stands in: it follows rows, and names nothing."""
         if self.names_features:
             return keys.key_bytes(rows, self.key_columns)
         number = pa.array(np.arange(first_row, first_row + rows.num_rows, dtype=np.int64))
         return keys.key_bytes(pa.table({KEY: number}), (KEY,))
 
-    def ids(self, rows: Any) -> Any:
+    def ids(self, rows: pa.RecordBatch) -> pa.Array:
         """What the features of some rows are called; null where no key names them."""
         return keys.feature_ids(rows, self.key_columns)
 
-    def ids_of(self, canonical: Any) -> Any:
+    def ids_of(self, canonical: pa.Array) -> pa.Array:
         """The same, from canonical keys."""
         return keys.ids_of(canonical) if self.names_features else pa.nulls(len(canonical), pa.string())
 

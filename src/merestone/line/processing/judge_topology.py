@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +41,7 @@ class Staying:
 
     store: str
     files: tuple[DataFile, ...]
-    schema: Any
+    schema: pa.Schema
     key_columns: tuple[str, ...]
     geometry: str
     gone: Halves
@@ -61,7 +60,7 @@ class TopologyUnit:
     """
 
     rules: Rules
-    arriving: Any
+    arriving: pa.Array
     absent: Boxes
     staying: Staying | None = None
     left: frozenset[str] | None = None
@@ -76,7 +75,7 @@ class JudgedTopology:
 
     breaches: list[Breach]
     places: Ints
-    keys: Any
+    keys: pa.Array
 
 
 def judge_topology(unit: TopologyUnit) -> JudgedTopology:
@@ -141,13 +140,13 @@ class _Reader:
                     shapes += self._read(file, geometry=True).column(self._staying.geometry).take(pa.array(gone)).chunks
         return joined_binary(shapes)
 
-    def _read(self, file: DataFile, *, geometry: bool) -> Any:
+    def _read(self, file: DataFile, *, geometry: bool) -> pa.Table:
         """The rows of a file: key columns, and the geometry where it is asked for."""
         schema = self._staying.schema
         schema = schema if geometry else schema.remove(schema.get_field_index(self._staying.geometry))
         return read_rows(self._store, [file], schema).combine_chunks()
 
 
-def joined_binary(parts: Iterable[Any]) -> pa.Array:
+def joined_binary(parts: Iterable[pa.Array]) -> pa.Array:
     """Binary arrays as one."""
     return pa.concat_arrays([*(each.cast(pa.binary()) for each in parts), pa.array([], pa.binary())])

@@ -6,7 +6,6 @@ Not here: the rules and their words (`gate.topology`), the judgement itself (`ju
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +110,7 @@ def _excused(last: Manifest) -> bool:
     return last.counts.get("rejected", 0) > 0 or last.rollback is not None
 
 
-def _arriving(verdict: ChangeVerdict, geometry: str, fresh: npt.NDArray[np.bool_]) -> tuple[Any, Any, Ints]:
+def _arriving(verdict: ChangeVerdict, geometry: str, fresh: npt.NDArray[np.bool_]) -> tuple[pa.Array, pa.Array, Ints]:
     """Stored geometry and key bytes of the rows that are new or have another geometry, and which candidates they are."""
     shapes, names, rows = [], [], [np.zeros(0, np.int64)]
     for spool in verdict.settled.ready:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +65,7 @@ class Kept:
             candidates.source[rows] = digest if layouts.one else np.uint64(0)
 
 
-def with_published(rows: Any, then: Any, kept: Sequence[tuple[str, npt.NDArray[np.bool_]]], contract: Contract) -> Any:
+def with_published(rows: pa.Table, then: pa.Table, kept: Sequence[tuple[str, npt.NDArray[np.bool_]]], contract: Contract) -> pa.Table:
     """Rows with the published values that they keep, and what is derived from a geometry derived anew.
 
     Args:
@@ -84,8 +83,8 @@ def with_published(rows: Any, then: Any, kept: Sequence[tuple[str, npt.NDArray[n
 
 
 def keep(
-    stored: Any, places: npt.NDArray[np.int64], then: Any, found: Comparison, contract: Contract, layout: Layout
-) -> tuple[Any, npt.NDArray[np.bool_], Halves]:
+    stored: pa.Table, places: npt.NDArray[np.int64], then: pa.Table, found: Comparison, contract: Contract, layout: Layout
+) -> tuple[pa.Table, npt.NDArray[np.bool_], Halves]:
     """Give changed rows the published values from which they differ by noise only.
 
     Args:

@@ -108,7 +108,7 @@ def process(
             out.centres.append(one.centre)
         if evidence is not None and one.faults:
             evidence.add_rejects(one.faults, batch.row.astype(np.int64), one.ids, one.rows, one.rows.column(prepared.geometry))
-        if events is not None:
+        if events is not None and one.events is not None:
             events.keep(one.stages, one.events)
     return total.close()
 

@@ -6,7 +6,6 @@ Not here: what the batches say together (`process`), the class of a candidate (`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +79,7 @@ class ProcessedBatch:
     the rows, in order; events: what they did, as `lineage.event.columns` has it, None where nobody keeps events.
     """
 
-    rows: Any
+    rows: pa.RecordBatch
     digest: Halves
     deciding: Halves
     centre: npt.NDArray[np.float64]
@@ -88,8 +87,8 @@ class ProcessedBatch:
     rejected: npt.NDArray[np.bool_]
     faults: list[RowFaults]
     stages: tuple[str, ...]
-    events: Any
-    ids: Any
+    events: pa.Table | None
+    ids: pa.Array | None
     bounds: npt.NDArray[np.float64]
 
 
@@ -97,10 +96,10 @@ class ProcessedBatch:
 class _InPlace:
     """A batch in the contract's CRS and on its grid: `exact` are the rows before rounding, `delivered` is their scan as they came."""
 
-    rows: Any
+    rows: pa.RecordBatch
     delivered: kernel.Scan
-    exact: Any
-    stored: Any
+    exact: pa.RecordBatch
+    stored: pa.Array
     scan: kernel.Scan
     failed: npt.NDArray[np.bool_]
     faults: list[RowFaults]
@@ -131,13 +130,13 @@ def process_batch(unit: ProcessUnit) -> ProcessedBatch:
         rejected=refused,
         faults=faults,
         stages=tuple(each.stage for each in done),
-        events=unit.lineage.events(ids, done) if unit.lineage is not None else None,
+        events=unit.lineage.events(ids, done) if unit.lineage is not None and ids is not None else None,
         ids=ids,
         bounds=bounds,
     )
 
 
-def _beside(there: _InPlace, near: npt.NDArray[np.bool_], steps: ProcessSteps) -> Any:
+def _beside(there: _InPlace, near: npt.NDArray[np.bool_], steps: ProcessSteps) -> pa.RecordBatch:
     """The rows, and beside them what noise can keep, before rounding; wanted only where a published row may turn out to be within noise of it."""
     rows = there.rows
     if steps.digests is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from merestone.change.classes import Before
 from merestone.dataset.known import Halves
+from merestone.dataset.tables import IndexRows
 from merestone.line.step_events import BatchTerms
 from merestone.line.writing.log_piece import FIELDS, LogCandidates, LogTerms, LogUnit
 
@@ -42,7 +42,7 @@ class LogContent:
     """Everything that a change log says.
 
     rows: int64, the candidates that it speaks of, ascending. codes, labels, digest, source, before and partition are over all candidates.
-    removed: pyarrow.Table of INDEX_SCHEMA, the features that were not delivered any more; removed_rekeyed: bool over them.
+    removed: the index rows of the features that were not delivered any more; removed_rekeyed: bool over them.
     """
 
     rows: npt.NDArray[np.int64]
@@ -52,13 +52,13 @@ class LogContent:
     source: Halves
     before: Before
     partition: npt.NDArray[np.int32]
-    removed: Any
+    removed: IndexRows
     removed_rekeyed: npt.NDArray[np.bool_]
 
 
 def log_units(
     content: LogContent,
-    ordered: Iterable[tuple[Any, npt.NDArray[np.int64]]],
+    ordered: Iterable[tuple[pa.Array, npt.NDArray[np.int64]]],
     terms: LogTerms,
     lineage: Callable[[int], BatchTerms | None],
 ) -> Iterator[LogUnit]:
@@ -80,7 +80,7 @@ def log_units(
                 key_bytes.slice(start, PIECE),
                 gone,
                 _candidates(content, content.rows[here[~gone]], fields),
-                content.removed.take(pa.array(here[gone] - count)).combine_chunks(),
+                IndexRows(content.removed.table.take(pa.array(here[gone] - count)).combine_chunks()),
                 content.removed_rekeyed[here[gone] - count],
                 lineage(number),
             )
@@ -91,7 +91,10 @@ def _candidates(content: LogContent, rows: npt.NDArray[np.int64], fields: _Field
     labels, before = content.labels, content.before
     return LogCandidates(
         code=content.codes[rows].astype(np.int8),
-        labels=tuple(each[rows] for each in (labels.reversed, labels.rekeyed, labels.attributes, labels.geometry)),
+        reversed=labels.reversed[rows],
+        rekeyed=labels.rekeyed[rows],
+        attributes=labels.attributes[rows],
+        geometry=labels.geometry[rows],
         move=labels.move[rows],
         fields=fields.lists(rows),
         digest=content.digest[rows],

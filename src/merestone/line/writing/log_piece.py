@@ -6,7 +6,6 @@ Not here: which rows the pieces have and their order (`change_log`), where the f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +15,13 @@ import pyarrow.compute as pc
 from merestone.change import classes
 from merestone.change.classes import Before
 from merestone.columnar import hashing
-from merestone.dataset.known import CHANGE_CLASSES, CHANGES_SCHEMA, Halves, Sum, halves, unhalves
+from merestone.dataset.known import CHANGE_CLASSES, Halves, Sum, halves, unhalves
+from merestone.dataset.tables import DIGEST, PARTITION_NAME, ChangeLog, IndexRows
 from merestone.identity import key as keys
 from merestone.line.step_events import BatchTerms
 from merestone.results.finding import PASS, WARN, Steps
 
 FIELDS = pa.list_(pa.string())
-_NAME = CHANGES_SCHEMA.field("partition").type
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,15 @@ class LogTerms:
 
 @dataclass(frozen=True, slots=True)
 class LogCandidates:
-    """What a piece says of n candidates; see `change_log.LogContent`. labels: reversed, rekeyed, attributes, geometry. fields: a list column."""
+    """What a piece says of n candidates; see `change_log.LogContent`. fields: a list column."""
 
     code: npt.NDArray[np.int8]
-    labels: tuple[npt.NDArray[np.bool_], ...]
+    reversed: npt.NDArray[np.bool_]
+    rekeyed: npt.NDArray[np.bool_]
+    attributes: npt.NDArray[np.bool_]
+    geometry: npt.NDArray[np.bool_]
     move: npt.NDArray[np.float64]
-    fields: Any
+    fields: pa.Array
     digest: Halves
     source: Halves
     before: Before
@@ -68,50 +70,52 @@ class LogUnit:
         keys: pyarrow binary array, the key bytes of its rows in their order.
         gone: bool, which of them were not delivered any more; the others are candidates.
         candidates: what is said of these, in their order.
-        removed: pyarrow.Table of INDEX_SCHEMA, the others; removed_rekeyed: bool over them.
+        removed: the index rows of the others; removed_rekeyed: bool over them.
         lineage: what its events say alike; None where nobody keeps events.
     """
 
     terms: LogTerms
-    keys: Any
+    keys: pa.Array
     gone: npt.NDArray[np.bool_]
     candidates: LogCandidates
-    removed: Any
+    removed: IndexRows
     removed_rekeyed: npt.NDArray[np.bool_]
     lineage: BatchTerms | None
 
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """A piece: pyarrow.Table of CHANGES_SCHEMA; what it adds to the digest of the set; its events, None where it has none."""
+    """A piece: its rows; what it adds to the digest of the set; its events, None where it has none."""
 
-    table: Any
+    log: ChangeLog
     difference: Sum
-    events: Any
+    events: pa.Table | None
 
 
 def log_piece(unit: LogUnit) -> LogPiece:
     """Build one piece."""
-    table = _table(unit)
+    log = _rows(unit)
     difference = Sum()
-    for side, sign in (("old_digest", -1), ("digest", 1)):
-        rows = table.filter(pc.is_valid(table.column(side)))
-        if rows.num_rows:
-            difference.add(halves(hashing.blake2b16(rows.column("key").combine_chunks())), halves(rows.column(side)), sign)
-    return LogPiece(table, difference, _events(unit, table) if unit.lineage is not None else None)
+    for digests, sign in ((log.old_digest, -1), (log.digest, 1)):
+        there = pc.is_valid(digests)
+        counted = digests.filter(there)
+        if len(counted):
+            difference.add(halves(hashing.blake2b16(log.key.filter(there).combine_chunks())), halves(counted), sign)
+    return LogPiece(log, difference, _events(unit, log) if unit.lineage is not None else None)
 
 
-def _table(unit: LogUnit) -> pa.Table:
+def _rows(unit: LogUnit) -> ChangeLog:
     gone = unit.gone
     if not gone.any():
         return _delivered(unit, unit.keys)
     mine, lost = _delivered(unit, unit.keys.filter(pa.array(~gone))), _removed(unit)
     back = np.empty(len(gone), np.int64)
-    back[~gone], back[gone] = np.arange(mine.num_rows), mine.num_rows + np.arange(lost.num_rows)
-    return pa.concat_tables([mine, lost]).unify_dictionaries().combine_chunks().take(pa.array(back))
+    back[~gone], back[gone] = np.arange(len(mine)), len(mine) + np.arange(len(lost))
+    both = pa.concat_tables([mine.table, lost.table]).unify_dictionaries().combine_chunks()
+    return ChangeLog(both.take(pa.array(back)))
 
 
-def _delivered(unit: LogUnit, key_bytes: pa.Array) -> pa.Table:
+def _delivered(unit: LogUnit, key_bytes: pa.Array) -> ChangeLog:
     terms, rows = unit.terms, unit.candidates
     code, before = rows.code, rows.before
     kept = (classes.SUPPRESSED, classes.HELD, classes.MOVED) if terms.same_domain else (classes.SUPPRESSED, classes.MOVED)
@@ -122,44 +126,44 @@ def _delivered(unit: LogUnit, key_bytes: pa.Array) -> pa.Table:
     source = np.where(held, before.source if terms.same_rules else np.uint64(0), rows.source)
     place = np.where(stays, before.partition, rows.partition).astype(np.int32)
     there, known = code != classes.REMOVED, before.partition >= 0
-    measured = rows.labels[-1] & np.isfinite(rows.move)
-    return pa.Table.from_arrays(
-        [
-            key_bytes,
-            _classes(code),
-            *(pa.array(each) for each in rows.labels),
-            pa.array(rows.move, mask=~measured),
-            rows.fields,
-            _masked(digest, there),
-            _masked(source, there),
-            _masked(before.digest, known),
-            _named(place, terms.names, there),
-            _named(before.partition, terms.names, known),
-        ],
-        schema=CHANGES_SCHEMA,
+    return ChangeLog.of(
+        {
+            ChangeLog.key: key_bytes,
+            ChangeLog.kind: _classes(code),
+            ChangeLog.reversed: pa.array(rows.reversed),
+            ChangeLog.rekeyed: pa.array(rows.rekeyed),
+            ChangeLog.attributes: pa.array(rows.attributes),
+            ChangeLog.geometry: pa.array(rows.geometry),
+            ChangeLog.geometry_change: pa.array(rows.move, mask=~(rows.geometry & np.isfinite(rows.move))),
+            ChangeLog.fields: rows.fields,
+            ChangeLog.digest: _masked(digest, there),
+            ChangeLog.source_digest: _masked(source, there),
+            ChangeLog.old_digest: _masked(before.digest, known),
+            ChangeLog.partition: _named(place, terms.names, there),
+            ChangeLog.old_partition: _named(before.partition, terms.names, known),
+        }
     )
 
 
-def _removed(unit: LogUnit) -> pa.Table:
-    gone, size = unit.removed, unit.removed.num_rows
+def _removed(unit: LogUnit) -> ChangeLog:
+    gone, size = unit.removed, len(unit.removed)
     no = pa.array(np.zeros(size, bool))
-    return pa.Table.from_arrays(
-        [
-            gone.column("key").cast(pa.binary()),
-            _classes(np.full(size, classes.REMOVED, np.int8)),
-            no,
-            pa.array(unit.removed_rekeyed),
-            no,
-            no,
-            pa.nulls(size, pa.float64()),
-            pa.nulls(size, FIELDS),
-            pa.nulls(size, pa.binary(16)),
-            pa.nulls(size, pa.binary(16)),
-            gone.column("digest"),
-            pa.nulls(size, _NAME),
-            gone.column("partition").cast(_NAME),
-        ],
-        schema=CHANGES_SCHEMA,
+    return ChangeLog.of(
+        {
+            ChangeLog.key: gone.key.cast(pa.binary()),
+            ChangeLog.kind: _classes(np.full(size, classes.REMOVED, np.int8)),
+            ChangeLog.reversed: no,
+            ChangeLog.rekeyed: pa.array(unit.removed_rekeyed),
+            ChangeLog.attributes: no,
+            ChangeLog.geometry: no,
+            ChangeLog.geometry_change: pa.nulls(size, pa.float64()),
+            ChangeLog.fields: pa.nulls(size, FIELDS),
+            ChangeLog.digest: pa.nulls(size, DIGEST),
+            ChangeLog.source_digest: pa.nulls(size, DIGEST),
+            ChangeLog.old_digest: gone.digest,
+            ChangeLog.partition: pa.nulls(size, PARTITION_NAME),
+            ChangeLog.old_partition: gone.partition.cast(PARTITION_NAME),
+        }
     )
 
 
@@ -182,15 +186,15 @@ def _masked(values: Halves, valid: npt.NDArray[np.bool_]) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(array.type, len(array), [bitmap, array.buffers()[1]])
 
 
-def _events(unit: LogUnit, log: pa.Table) -> Any:
+def _events(unit: LogUnit, log: ChangeLog) -> pa.Table | None:
     """One event of stage `publish` for each feature that was removed or held, or has another partition: it names both partitions."""
-    names = log.column("class").cast(pa.string())
-    there, before = log.column("partition").cast(pa.string()), log.column("old_partition").cast(pa.string())
+    names = log.kind.cast(pa.string())
+    there, before = log.partition.cast(pa.string()), log.old_partition.cast(pa.string())
     named = log.filter(pc.or_(pc.is_in(names, pa.array(["removed", "held"])), pc.fill_null(pc.not_equal(there, before), False)))
-    if unit.lineage is None or not named.num_rows:
+    if unit.lineage is None or not len(named):
         return None
-    part = named.combine_chunks()
-    kind = part.column("class").cast(pa.string()).combine_chunks()
+    part = ChangeLog(named.table.combine_chunks())
+    kind = part.kind.cast(pa.string()).combine_chunks()
     held = np.asarray(pc.equal(kind, "held"), dtype=bool)
     reason = pc.if_else(
         pa.array(held), pa.scalar("the delivered row was rejected; the last accepted one stays published"), pa.scalar(None, pa.string())
@@ -205,8 +209,8 @@ def _events(unit: LogUnit, log: pa.Table) -> Any:
         tool_version=unit.terms.tool,
         extra={
             "change_class": kind,
-            "from_partition": part.column("old_partition").cast(pa.string()).combine_chunks(),
-            "to_partition": part.column("partition").cast(pa.string()).combine_chunks(),
+            "from_partition": part.old_partition.cast(pa.string()).combine_chunks(),
+            "to_partition": part.partition.cast(pa.string()).combine_chunks(),
         },
     )
-    return unit.lineage.events(keys.ids_of(part.column("key").combine_chunks()), [step])
+    return unit.lineage.events(keys.ids_of(part.key.combine_chunks()), [step])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +63,7 @@ def rewrite(
     here, gone, none = by_partition(files), leaving.by_code(), np.zeros((0, 2), np.uint64)
     code_of = {name: code for code, name in enumerate(names)}
 
-    def unit(name: str, arriving: Any) -> RewriteUnit:
+    def unit(name: str, arriving: pa.Table | None) -> RewriteUnit:
         return RewriteUnit(job, name, tuple(here.get(name, ())), gone.get(code_of[name], none), arriving, plan.rows[name])
 
     def units() -> Iterator[RewriteUnit]:

@@ -6,7 +6,6 @@ Not here: which partitions are touched (`change.plan`), making the files a versi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -49,7 +48,7 @@ class RewriteUnit:
     name: str
     files: tuple[DataFile, ...]
     leaving: Halves
-    arriving: Any
+    arriving: pa.Table | None
     rows: int
 
 
@@ -83,7 +82,7 @@ def rewrite_partition(unit: RewriteUnit) -> list[DataFile]:
     )
 
 
-def carried_rows(unit: RewriteUnit, store: Store) -> tuple[Any, Any]:
+def carried_rows(unit: RewriteUnit, store: Store) -> tuple[pa.Table, pa.Array]:
     """The rows of the partition that stay as they are, in the schema of today's files, and their canonical keys."""
     schema = unit.job.layout.row_schema
     rows, key_bytes = unit.job.published.read(store, unit.files)

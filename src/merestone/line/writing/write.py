@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +16,13 @@ from merestone.change import classes
 from merestone.change.classes import Before
 from merestone.contract.body import body
 from merestone.dataset.index import load_table, needs_checkpoint
-from merestone.dataset.known import CHANGES_SCHEMA, INDEX_SCHEMA, Sum
+from merestone.dataset.known import Sum
 from merestone.dataset.manifest import DataFile, FileSet, IndexRef, Manifest, ObjectRef
 from merestone.dataset.pages import Entry
 from merestone.dataset.partition import tree_to_table
+from merestone.dataset.tables import ChangeLog, IndexRows
 from merestone.errors import InternalError
+from merestone.gate.findings import FindingLines
 from merestone.gate.freshness import record
 from merestone.line import environment
 from merestone.line.comparing.key_order import in_order, key_batches
@@ -74,11 +75,13 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Chang
             verdict.removed_rekeyed,
         )
         total = Sum(head.manifest.set_digest) if head else Sum()
-        changes = write_pieces(run.store, f"_changes/{stem}.parquet", CHANGES_SCHEMA, _log(run, content, verdict.names, total), run.folder)
+        changes = write_pieces(
+            run.store, f"_changes/{stem}.parquet", ChangeLog.schema, _log(run, content, verdict.names, total), run.folder
+        )
         step("changes.after")
         index = _index(run, changes, version, verdict.features, stem)
-        found = [each for each in run.evidence.lines if each.num_rows]
-        findings = write_table(run.store, f"_findings/{stem}.parquet", pa.concat_tables(found)) if found else None
+        lines = FindingLines.concat([each for each in run.evidence.lines if len(each)])
+        findings = write_table(run.store, f"_findings/{stem}.parquet", lines.table) if len(lines) else None
         step("lineage.before")
         keep_rejects(run)
         lineage = seal(run)
@@ -124,12 +127,12 @@ def _touched(run: Run, written: Sequence[DataFile], carried: Sequence[DataFile])
     return len(there - kept), len(there)
 
 
-def _ordered(run: Run, content: LogContent) -> Iterator[tuple[Any, npt.NDArray[np.int64]]]:
+def _ordered(run: Run, content: LogContent) -> Iterator[tuple[pa.Array, npt.NDArray[np.int64]]]:
     """The keys that a log speaks of, in their order."""
 
-    def keys_of_log() -> Iterator[Any]:
+    def keys_of_log() -> Iterator[pa.Array]:
         yield from key_batches(run.delivery.candidates.spool, content.rows)
-        for gone in content.removed.column("key").chunks:
+        for gone in content.removed.key.chunks:
             yield gone.cast(pa.binary())
 
     return in_order(keys_of_log, run.folder)
@@ -144,10 +147,10 @@ def _index(run: Run, changes: ObjectRef, version: int, features: int, stem: str)
         return index
     table = load_table(run.store, index)
     slices = (table.slice(start, PIECE) for start in range(0, table.num_rows, PIECE))
-    return IndexRef(write_pieces(run.store, f"_index/{stem}.parquet", INDEX_SCHEMA, slices, run.folder), version, ())
+    return IndexRef(write_pieces(run.store, f"_index/{stem}.parquet", IndexRows.schema, slices, run.folder), version, ())
 
 
-def _log(run: Run, content: LogContent, names: Sequence[str], total: Sum) -> Iterator[Any]:
+def _log(run: Run, content: LogContent, names: Sequence[str], total: Sum) -> Iterator[pa.Table]:
     """The log's pieces on their way into the file: each brings the digest of the whole set forward and leaves its events."""
     events, parent, crs = run.events, run.terms.parent, run.terms.projection.crs
     terms = LogTerms(tuple(names), crs, f"merestone {environment.tools()['merestone']}", parent.keeps_rows, parent.short_cut)
@@ -159,7 +162,7 @@ def _log(run: Run, content: LogContent, names: Sequence[str], total: Sum) -> Ite
         total.include(piece.difference)
         if events is not None and piece.events is not None:
             events.keep(run.plan, piece.events)
-        yield piece.table
+        yield piece.log.table
 
 
 def _manifest(
@@ -228,10 +231,10 @@ def _tree(run: Run, verdict: ChangeVerdict, stem: str) -> ObjectRef | None:
 
 def _with_memory(run: Run, draft: Manifest, verdict: ChangeVerdict, stem: str) -> Manifest:
     """The manifest with what stays remembered of a withdrawn change."""
-    if not verdict.brought.entries.num_rows or run.head is None:
+    if not len(verdict.brought.entries) or run.head is None:
         return draft
     left = verdict.brought.after(confirmed=bool(run.confirmations))
-    page = write_table(run.store, f"{PAGES}{stem}-withdrawn.parquet", left) if left.num_rows else None
+    page = write_table(run.store, f"{PAGES}{stem}-withdrawn.parquet", left.table) if len(left) else None
     return replace(draft, withdrawn_page=page, withdrawn_domain=run.head.manifest.withdrawn_domain if page else None)
 
 
