@@ -9,8 +9,7 @@ from merestone.columnar.shape import Column, Shape
 from merestone.dataset.feed import Feed
 from merestone.dataset.history import ChunkRows
 from merestone.dataset.pages import FileEntries
-from merestone.dataset.tables import ChangeLog, IndexRows
-from merestone.dataset.withdrawn import WithdrawnRows
+from merestone.dataset.tables import ChangeLog, IndexRows, WithdrawnRows
 from merestone.gate.findings import FindingLines
 from merestone.line.finding_places import Places
 from merestone.writer.files import Rejects

@@ -13,8 +13,7 @@ from merestone.dataset.manifest import Manifest
 from merestone.dataset.pages import FileEntries
 from merestone.dataset.partition import TREE_SCHEMA
 from merestone.dataset.record import RunRecord
-from merestone.dataset.tables import ChangeLog, IndexRows
-from merestone.dataset.withdrawn import WithdrawnRows
+from merestone.dataset.tables import ChangeLog, IndexRows, WithdrawnRows
 from merestone.errors import CorruptError
 from merestone.gate.findings import FindingLines
 from merestone.storage.local import LocalStore

@@ -18,7 +18,7 @@ from merestone.errors import SourceError
 from merestone.geometry import kernel
 from merestone.source import gdal, geoarrow
 from merestone.source.buffers import fault_of
-from merestone.source.columns import plain
+from merestone.source.columns import storage_of
 from merestone.source.open import open_source
 from merestone.source.port import SourceSpec, UnreadableValueError
 
@@ -107,7 +107,7 @@ def test_parquet_gives_what_was_written(tmp_path, encoding, kind, z):
     if encoding == "WKB":
         column = pa.array(as_wkb(shapes), pa.binary())
     else:
-        column = plain(pa.array(gpd.GeoSeries(shapes).to_arrow(geometry_encoding="geoarrow", interleaved=False)))
+        column = storage_of(pa.array(gpd.GeoSeries(shapes).to_arrow(geometry_encoding="geoarrow", interleaved=False)))
     stated = {"encoding": "WKB" if encoding == "WKB" else kind.lower(), "geometry_types": []}
     geo = {"version": "1.1.0", "primary_column": "g", "columns": {"g": stated}}
     rows = pa.table({"text": [{"full": "x", "null": None, "empty": ""}[each] for each in RUNS], "g": column})

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 from merestone.contract.lint import LintMessage
 from merestone.dataset.feed import Changes
 from merestone.dataset.log import LogEntry
 from merestone.dataset.manifest import DataFile
 from merestone.dataset.verify import Damage
+from merestone.json_value import Json
 from merestone.results.finding import Finding
 from merestone.results.form import PERSON, renamed, when_set
 from merestone.results.notebook import Shown
@@ -97,7 +98,7 @@ class ContractResult(Shown):
         sha256: the digest of the body.
     """
 
-    contract: Mapping[str, Any]
+    contract: Mapping[str, Json]
     sha256: str
 
 
@@ -142,8 +143,8 @@ class FeatureCollection:
     type: Literal["FeatureCollection"] = field(default="FeatureCollection", init=False)
     name: str
     version: int
-    features: tuple[Mapping[str, Any], ...]
-    crs: Mapping[str, Any] | None = field(default=None, metadata=when_set())
+    features: tuple[Mapping[str, Json], ...]
+    crs: Mapping[str, Json] | None = field(default=None, metadata=when_set())
 
 
 @dataclass(frozen=True, slots=True)

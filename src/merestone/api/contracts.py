@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path as File
-from typing import Any
 
 from merestone.api.answers import ContractResult, LintResult
 from merestone.api.places import AnyDataset, Path, read_contract, text_of
@@ -17,6 +16,7 @@ from merestone.contract.files import examine, read_document
 from merestone.contract.schema import json_schema
 from merestone.dataset.version import Dataset
 from merestone.inspect import browse
+from merestone.json_value import JsonObject
 from merestone.storage.place import local_path
 
 
@@ -67,7 +67,7 @@ def show_contract(target: AnyDataset) -> ContractResult:
     return ContractResult(manifest.contract, manifest.contract_sha256)
 
 
-def contract_schema() -> dict[str, Any]:
+def contract_schema() -> JsonObject:
     """The JSON Schema (draft 2020-12) of a contract document.
 
     Example:

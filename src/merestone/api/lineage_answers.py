@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
+from merestone.json_value import Json
 from merestone.results.form import PERSON, when_set
 from merestone.results.notebook import Shown
 
@@ -560,7 +561,7 @@ class OpenLineageResult:
 
     run_id: str
     version: int | None
-    events: list[Mapping[str, Any]]
+    events: list[Mapping[str, Json]]
     out: str | None
     text: str = field(default="", metadata=PERSON)
 
@@ -579,7 +580,7 @@ class ProvResult:
 
     run_id: str
     version: int | None
-    document: Mapping[str, Any]
+    document: Mapping[str, Json]
     out: str | None
     text: str = field(default="", metadata=PERSON)
 

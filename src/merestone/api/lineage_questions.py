@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -23,6 +22,7 @@ from merestone.audit import event_file, questions
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
 from merestone.inspect import browse
+from merestone.json_value import JsonObject
 from merestone.lineage.store import reading
 from merestone.lineage.store.deduplication import deduplicate, deduplicate_report
 from merestone.lineage.store.run_manifest import sealed_runs
@@ -187,7 +187,7 @@ def _found(
     opened: Dataset, run_ids: Sequence[str], conditions: Conditions, limit: int, out: Path | None, *, everything: bool = False
 ) -> EventsResult:
     found = select(opened.store, questions.chosen_runs(opened, run_ids), conditions, everything=everything)
-    held: list[dict[str, Any]] = []
+    held: list[JsonObject] = []
     count = 0
 
     def seen() -> Iterator[pa.Table]:

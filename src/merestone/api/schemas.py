@@ -6,10 +6,11 @@ Not here: how a class becomes a schema (`results.form`), the files below docs/re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from merestone.api import answers, lineage_answers
 from merestone.contract.schema import json_schema as contract_document
+from merestone.json_value import JsonObject
 from merestone.results import form
 from merestone.results.diagnosis import DiagnoseResult
 from merestone.results.result import ApplyResult, CheckResult, DiffResult, PublishResult
@@ -53,7 +54,7 @@ CLASSES: Final[Mapping[str, tuple[type, ...]]] = {
 """Command to the classes of its answers; of several, the first is the usual one. `contract schema` prints a schema itself."""
 
 
-def json_schema(command: str) -> dict[str, Any]:
+def json_schema(command: str) -> JsonObject:
     """The JSON Schema (draft 2020-12) of the object that a command prints where it could run.
 
     Args:

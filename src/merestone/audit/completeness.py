@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.arrays import one_chunk
 from merestone.dataset.feed import Feed, read_classes
 from merestone.dataset.index import load_table
 from merestone.dataset.manifest import HistoryLine
@@ -216,7 +217,7 @@ def _compare(log: Feed, told: _Told, run: str, found: Found) -> None:
         ("moved_untold", "moved features without an event of it", pc.equal(kinds, "moved"), told.published.get("moved")),
     )
     for rule, message, mask, events in wanted:
-        mine = ids.filter(mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask)
+        mine = ids.filter(one_chunk(mask))
         _add(found, run, rule, message, mine if events is None else mine.filter(pc.invert(pc.is_in(mine, events))))
 
 

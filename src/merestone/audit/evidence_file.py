@@ -21,6 +21,7 @@ from merestone.dataset.record import record_names
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, UsageError
 from merestone.inspect import browse
+from merestone.json_value import JsonObject
 from merestone.lineage.proof import inclusion as proof
 from merestone.lineage.store import reading
 from merestone.lineage.store.run_manifest import RunManifest, attempts_of, read_manifest
@@ -55,7 +56,7 @@ def verifier() -> str:
     return (files("merestone.lineage.proof") / VERIFIER).read_text(encoding="utf-8")
 
 
-def proof_of(text: str, feature_id: str, run_id: str | None = None) -> dict[str, Any]:
+def proof_of(text: str, feature_id: str, run_id: str | None = None) -> JsonObject:
     """The proof that the events of a feature are part of a sealed run.
 
     Args:
@@ -103,7 +104,7 @@ def proof_of(text: str, feature_id: str, run_id: str | None = None) -> dict[str,
     )
 
 
-def evidence(text: str, place: str) -> dict[str, Any]:
+def evidence(text: str, place: str) -> JsonObject:
     """Write all that stands behind a version into one ZIP file.
 
     Args:
@@ -149,7 +150,7 @@ def _contents(text: str, store: Store, manifest: Manifest) -> Iterator[tuple[str
             version=manifest.version, name=manifest.name, run=manifest.run_id, checksum=hashlib.sha256(newest).hexdigest()
         ).encode(),
     )
-    roots: list[dict[str, Any]] = []
+    roots: list[JsonObject] = []
     seen: set[str] = set()
     versions = list(_versions(store, manifest.version))
     # A roll-back names the lineage of an older version: the oldest version that names a run is the one that it made.

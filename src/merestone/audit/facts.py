@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import PurePath
-from typing import Any
 
 from merestone.audit import questions
 from merestone.dataset.record import read_records
 from merestone.errors import UsageError
 from merestone.inspect import browse
+from merestone.json_value import JsonObject
 from merestone.lineage.store import steps
 from merestone.lineage.store.run_manifest import RunManifest, attempts_of, told_by
 from merestone.lineage.store.verdict import verdict
@@ -43,8 +43,8 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
     made = dataset.manifest(known.version) if known is not None else None
     told = steps.run_steps(dataset.store, attempts, ROOT)
     record = next((each for each in reversed(read_records(dataset.store, run_id))), None)
-    about: dict[str, Any] = last.doc.get("about") or {}
-    source: dict[str, Any] = about.get("source") or {}
+    about: JsonObject = last.doc.get("about") or {}
+    source: JsonObject = about.get("source") or {}
     sealed = datetime.fromisoformat(last.sealed_utc)
     foreign = _foreign(dataset.url, last, verdict(dataset.store, attempts)) if last.foreign else None
     started = (

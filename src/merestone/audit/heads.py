@@ -19,6 +19,7 @@ from merestone.dataset.current import current
 from merestone.dataset.verify import Damage
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, SourceError, UsageError
+from merestone.json_value import Json, JsonObject
 from merestone.lineage.event.form import HASH, PATH, read_json
 from merestone.lineage.store.witness import seen
 from merestone.lineage.store.writing import checksum_of
@@ -27,7 +28,7 @@ from merestone.storage.port import Store
 
 FORMAT = 1
 _OBJECT = {"path": PATH, "sha256": HASH}
-_FORM: dict[str, Any] = {"format": int, "version": (None, int), "objects": [_OBJECT], "digest": HASH}
+_FORM: JsonObject = {"format": int, "version": (None, int), "objects": [_OBJECT], "digest": HASH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def digest_of(version: int | None, objects: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_head(path: str) -> dict[str, Any]:
+def read_head(path: str) -> JsonObject:
     """A head that was kept in a file.
 
     Raises:
@@ -90,7 +91,7 @@ def read_head(path: str) -> dict[str, Any]:
     return found
 
 
-def missing(store: Store, head: Mapping[str, Any]) -> Iterator[Damage]:
+def missing(store: Store, head: Mapping[str, Json]) -> Iterator[Damage]:
     """What a head that was kept names and what is not in the dataset any more, or not as it was then."""
     for each in head["objects"]:
         try:

@@ -13,18 +13,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.audit.foreign import job_of
+from merestone.columnar.arrays import one_chunk
 from merestone.contract.files import read_document
 from merestone.errors import SourceError, UsageError
 from merestone.inspect.browse import parse_address, publication_at
+from merestone.json_value import JsonObject
 from merestone.line import environment
-from merestone.lineage.event import columns
 from merestone.lineage.event.collector import OUTSIDE_CHAIN
 from merestone.lineage.event.record import ATTEMPT_BITS
 from merestone.lineage.exchange.ingest import read_batches
@@ -47,10 +47,10 @@ class Ingested:
     lines: int = 0
     events: int = 0
     quarantined: int = 0
-    runs: list[dict[str, Any]] = field(default_factory=list)
+    runs: list[JsonObject] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
     quarantine: str | None = None
-    samples: list[dict[str, Any]] = field(default_factory=list)
+    samples: list[JsonObject] = field(default_factory=list)
 
 
 def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[str] = ()) -> Ingested:
@@ -70,7 +70,7 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
     store = store_of(text)
     path = local_path(path, what="events")
     rules = _mapping(mapping) if mapping is not None else None
-    origin: dict[str, Any] = {
+    origin: JsonObject = {
         "file": Path(path).name,
         "sha256": _checksum(path),
         "mapping_sha256": _checksum(mapping) if mapping is not None else None,
@@ -135,7 +135,7 @@ def _keep(
     numbered: bool,
 ) -> None:
     """Hand the events of a batch to the writers of their runs."""
-    runs = columns.one_chunk(columns.one_chunk(events.column("run_id")).dictionary_encode())
+    runs = one_chunk(one_chunk(events.column("run_id")).dictionary_encode())
     for code, run_id in enumerate(runs.dictionary.to_pylist()):
         if run_id in known:
             continue
@@ -189,10 +189,10 @@ def _checksum(path: str) -> str:
         raise SourceError(f"{path} cannot be read: {fault.strerror or fault}", field=path, hint="check the file and its path") from fault
 
 
-def _ingest_of(run: RunManifest) -> dict[str, Any]:
+def _ingest_of(run: RunManifest) -> JsonObject:
     about = run.doc.get("about") or {}
     return about.get("ingest") or {}
 
 
-def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _same(one: JsonObject, other: JsonObject) -> bool:
     return all(one.get(name) == other[name] for name in ("sha256", "mapping_sha256"))

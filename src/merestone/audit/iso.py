@@ -19,6 +19,7 @@ from merestone.dataset.current import current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.version import Dataset
 from merestone.inspect.browse import open_dataset, parse_address, sealed_of
+from merestone.json_value import Json
 from merestone.lineage.store import steps
 from merestone.lineage.store.run_manifest import RunManifest, attempts_of, told_by
 from merestone.lineage.store.verdict import verdict
@@ -80,7 +81,7 @@ class _Live:
     steps: tuple[steps.Step, ...]
     features: int
     runs: int
-    sources: tuple[Mapping[str, Any], ...]
+    sources: tuple[Mapping[str, Json], ...]
 
     def words(self) -> str:
         """For the statement: whose steps follow."""
@@ -89,7 +90,7 @@ class _Live:
 
 def _live(dataset: Dataset, manifest: Manifest) -> _Live:
     """The steps of the live features. Of a version without lineage, none."""
-    sources: list[Mapping[str, Any]] = []
+    sources: list[Mapping[str, Json]] = []
 
     def made() -> Iterator[tuple[list[RunManifest], Any]]:
         for line, ids in makers(dataset, manifest):
@@ -136,7 +137,7 @@ def _record(
     live: _Live | None = None,
 ) -> Record:
     last = attempts[-1] if attempts else None
-    about: Mapping[str, Any] = last.doc.get("about", {}) if last is not None else {}
+    about: Mapping[str, Json] = last.doc.get("about", {}) if last is not None else {}
     found = live.steps if live is not None else steps.run_steps(store, attempts, ROOT)
     read = live.sources if live is not None else (about.get("source") or {},)
     title = manifest.name if manifest is not None else name or ""
@@ -185,7 +186,7 @@ def _verdict(store: Store, attempts: Sequence[RunManifest]) -> str:
     )
 
 
-def _step(step: steps.Step, sources: Sequence[Mapping[str, Any]], manifest: Manifest | None) -> ProcessStep:
+def _step(step: steps.Step, sources: Sequence[Mapping[str, Json]], manifest: Manifest | None) -> ProcessStep:
     procedure, parameters = [], []
     operations = [source.get("operation") or {} for source in sources if step.event_type == "TRANSFORM"]
     same = (step.source_crs, step.strategy_index)
@@ -229,7 +230,7 @@ def _step(step: steps.Step, sources: Sequence[Mapping[str, Any]], manifest: Mani
     )
 
 
-def _delivery(source: Mapping[str, Any], delivery: Mapping[str, Any]) -> Source:
+def _delivery(source: Mapping[str, Json], delivery: Mapping[str, Json]) -> Source:
     told = [f"{source['driver']} file" if source.get("driver") else "delivery"]
     if source.get("layer"):
         told.append(f"layer {source['layer']}")
@@ -243,7 +244,7 @@ def _delivery(source: Mapping[str, Any], delivery: Mapping[str, Any]) -> Source:
     return Source(_shown(source), ", ".join(told), crs if isinstance(crs, str) and crs.startswith("EPSG:") else None)
 
 
-def _shown(source: Mapping[str, Any]) -> str:
+def _shown(source: Mapping[str, Json]) -> str:
     """The file's name: a folder on the machine of the run is nobody else's business."""
     return PurePath(str(source["path"])).name if source.get("path") else "an unnamed delivery"
 

@@ -6,13 +6,13 @@ Not here: why one feature is as it is (`inspect.browse`), the gates over complet
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from merestone.dataset.current import current
 from merestone.dataset.manifest import HistoryLine
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
 from merestone.inspect import browse
+from merestone.json_value import JsonObject
 from merestone.lineage.store.run_manifest import RunManifest, runs_of, sealed_runs
 from merestone.lineage.store.verdict import verdict
 from merestone.render.scorecard import Score
@@ -57,7 +57,7 @@ def chosen_runs(dataset: Dataset, run_ids: Sequence[str]) -> list[list[RunManife
     return found
 
 
-def runs(dataset: Dataset) -> list[dict[str, Any]]:
+def runs(dataset: Dataset) -> list[JsonObject]:
     """Every sealed attempt, newest first, with the version that it made."""
     made = versions_of(dataset)
     return [

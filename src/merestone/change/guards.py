@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from merestone.json_value import JsonObject
 from merestone.results.finding import Finding
 from merestone.rules import catalogue
 from merestone.rules.rule import Rule
@@ -319,7 +319,7 @@ def token(parent: str | None, delivery: str, guards: Collection[str], issued_utc
 
 
 def confirms(
-    given: str, issued: dict[str, Any], *, parent: str | None, delivery: str, guards: Collection[str], now_utc: str, oldest_utc: str
+    given: str, issued: JsonObject, *, parent: str | None, delivery: str, guards: Collection[str], now_utc: str, oldest_utc: str
 ) -> bool:
     """Whether a token confirms a stop by `guards`.
 

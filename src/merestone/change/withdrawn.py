@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from merestone.columnar import hashing
 from merestone.dataset.known import Halves, find, halves, sort_by_hash
-from merestone.dataset.withdrawn import WithdrawnRows
+from merestone.dataset.tables import WithdrawnRows
 
 Flags = npt.NDArray[np.bool_]
 

@@ -16,6 +16,7 @@ import click
 from merestone.api import datasets
 from merestone.cli import edge, options, progress, words
 from merestone.errors import EXIT_DONE, CorruptError
+from merestone.json_value import JsonObject
 
 PREVIEW = 10
 """How many features a terminal shows."""
@@ -68,8 +69,8 @@ def read(dataset: str, bbox: tuple[float, float, float, float] | None, columns: 
     return EXIT_DONE
 
 
-def _first(batches: Iterator[Any]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
+def _first(batches: Iterator[Any]) -> list[JsonObject]:
+    rows: list[JsonObject] = []
     for batch in batches:
         rows += batch.slice(0, PREVIEW - len(rows)).to_pylist()
         if len(rows) == PREVIEW:

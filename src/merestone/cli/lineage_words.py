@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
 from merestone.api.lineage_answers import (
     CompleteResult,
@@ -22,6 +21,7 @@ from merestone.api.lineage_answers import (
     RetainResult,
     RunsResult,
 )
+from merestone.json_value import JsonObject
 from merestone.results.form import to_json
 from merestone.words import count, plural, size, visible
 
@@ -132,7 +132,7 @@ def complete(result: CompleteResult) -> str:
     return "\n".join(lines)
 
 
-def _event(event: dict[str, Any]) -> str:
+def _event(event: JsonObject) -> str:
     parts = [event["stage"], event["event_type"], event["outcome"]]
     if event["source_crs"] != event["target_crs"]:
         parts.append(f"{event['source_crs']} to {event['target_crs']}")

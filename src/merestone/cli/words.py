@@ -23,6 +23,7 @@ from merestone.api.answers import (
 )
 from merestone.api.lineage_answers import SummaryResult, WhyResult
 from merestone.api.places import as_typed
+from merestone.json_value import JsonObject
 from merestone.render import text
 from merestone.results.form import to_json
 from merestone.results.result import DiffResult
@@ -57,7 +58,7 @@ def written(result: ReadResult) -> str:
     return f"{result.name} v{result.version}: {plural(result.features, 'feature')} written to {result.out} ({result.crs})"
 
 
-def preview(dataset: str, crs: str, rows: list[dict[str, Any]], geometry: str, features: int | None, typed: str) -> str:
+def preview(dataset: str, crs: str, rows: list[JsonObject], geometry: str, features: int | None, typed: str) -> str:
     """The first features as a table, as many columns as a line holds."""
     total = f"{plural(features, 'feature')}, " if features is not None else ""
     head = f"{dataset}: {total}{crs}"
@@ -287,7 +288,7 @@ def run_summary(result: SummaryResult) -> str:
     return "\n".join(lines)
 
 
-def _verdict(value: dict[str, Any], total: str, prefix: str) -> str:
+def _verdict(value: JsonObject, total: str, prefix: str) -> str:
     parts = [f"{count(value[prefix + name])} {name}" for name in ("passed", "warned", "rejected") if value[prefix + name]]
     return f"{count(value[total])}: {', '.join(parts)}" if parts else count(value[total])
 
@@ -315,7 +316,7 @@ def reasons(result: WhyResult) -> str:
     return "\n".join(lines)
 
 
-def _touch(each: dict[str, Any]) -> str:
+def _touch(each: JsonObject) -> str:
     parts = [each["class"]]
     if each["fields"]:
         parts.append(f"in {', '.join(each['fields'])}")
@@ -330,7 +331,7 @@ def _touch(each: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _technical(event: dict[str, Any]) -> str:
+def _technical(event: JsonObject) -> str:
     parts = []
     if event["source_crs"] != event["target_crs"]:
         parts.append(f"{event['source_crs']} to {event['target_crs']}")

@@ -17,10 +17,16 @@ from merestone.errors import CorruptError
 Ints = npt.NDArray[np.int64]
 
 
+def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array; one that is in one piece is not copied."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array without chunks, dictionary, run-end encoding, views or extension type."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+    array = one_chunk(array)
     if isinstance(array, pa.ExtensionArray):
         return plain(array.storage)
     kind = array.type

@@ -34,6 +34,7 @@ from merestone.identity import key as keys
 from merestone.identity.digest import Layout, digest_batch
 from merestone.inspect import extract
 from merestone.inspect.output import written_whole
+from merestone.json_value import JsonObject
 from merestone.line import environment
 from merestone.line.publish import PublishSettings, publish_onto
 from merestone.normalise.agreed_crs import check_crs
@@ -201,7 +202,7 @@ def _of_file(path: str, step: VersionStep, folder: str | None) -> _CopyRows:
 
 def _exact(source: Source, contract: Contract) -> Source:
     """A source with what JSON holds as text (decimals, bytes) in its own type again."""
-    made: dict[str, Any] = {}
+    made: JsonObject = {}
     for each in source.delivery.schema:
         field = contract.field(each.name)
         if field is None or not is_text(each.type):
@@ -290,7 +291,7 @@ def _onto_dataset(step: VersionStep, onto: str, store: Store, clock: float, watc
     return _result(step, onto, "applied", made.set_digest, clock, made.version)
 
 
-def _keyed_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _keyed_alike(one: JsonObject, other: JsonObject) -> bool:
     """Whether two key rules give the same bytes to the same published row."""
     return all(one.get(name) == other.get(name) for name in ("columns", "types"))
 

@@ -28,6 +28,7 @@ from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, SourceError, UsageError
 from merestone.identity.digest import Layout, layout_of_contract
 from merestone.inspect.extract import FEED_METADATA, RowForm
+from merestone.json_value import JsonObject
 from merestone.storage.place import local_path
 
 FORMAT = 1
@@ -40,7 +41,7 @@ class End:
     """One end of a step: version (0: nothing), its contract's body, and the digest of the whole set."""
 
     version: int
-    contract: dict[str, Any]
+    contract: JsonObject
     set_digest: str
     features: int
 
@@ -48,7 +49,7 @@ class End:
         """What the digests of this version are made of."""
         return layout_of_contract(from_body(self.contract), key)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The object in the metadata of a feed."""
         return {"version": self.version, "contract": self.contract, "set_digest": self.set_digest, "features": self.features}
 
@@ -65,12 +66,12 @@ class VersionStep:
     name: str
     start: End
     end: End
-    rule: dict[str, Any]
+    rule: JsonObject
     columns: Columns
     keys: Any
     has: npt.NDArray[np.bool_]
     after: Any
-    partitioning: dict[str, Any]
+    partitioning: JsonObject
     counts: dict[str, int]
 
     @property
@@ -113,7 +114,7 @@ def of_dataset(dataset: Dataset, from_version: int | None, to_version: int | Non
     )
 
 
-def about(dataset: Dataset, change: Changes) -> dict[str, Any]:
+def about(dataset: Dataset, change: Changes) -> JsonObject:
     """What a feed file has to say of itself to be replayed without the dataset."""
     target = dataset.version(change.to_version)
     manifest, columns = target.manifest, target.columns
@@ -195,5 +196,5 @@ def _ends(dataset: Dataset, change: Changes) -> tuple[End, End]:
     return End(first.version, first.contract, first.set_digest, first.features), end
 
 
-def _scheme(manifest: Manifest) -> dict[str, Any]:
+def _scheme(manifest: Manifest) -> JsonObject:
     return {name: manifest.partitioning[name] for name in ("by", "column", "target_rows") if name in manifest.partitioning}

@@ -14,7 +14,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -30,6 +29,7 @@ from merestone.drafts.previous import compared_as, exports_of
 from merestone.drafts.text import ContractFacts, FieldFacts, draft_contract, possible_precision
 from merestone.errors import UsageError
 from merestone.identity.text import nfc_name
+from merestone.json_value import JsonObject
 from merestone.publication.publication import CrsRule, KeyRule, PartitionRule, Publication, RejectsRule
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.identity import identify
@@ -90,7 +90,7 @@ def settle_terms(older: DiffSide, newer: DiffSide, settings: ComparisonSettings,
     notes: list[str] = []
     stated = next((each.version for each in (older, newer) if each.version is not None), None)
     named = next((each.publication for each in (older, newer) if each.publication is not None), None)
-    derived: dict[str, Any] | None = None
+    derived: JsonObject | None = None
     if settings.contract is not None or stated is not None:
         contract = read_contract(settings.contract) if settings.contract is not None else from_body(stated.manifest.contract)  # type: ignore[union-attr]  # one of them is there
         key = settings.key or contract.key or (tuple(stated.manifest.key["columns"]) if stated is not None else ())
@@ -184,7 +184,7 @@ class _Columns:
     """What becomes of the columns of both sides: the fields to compare, and how arrays of each side are made ready."""
 
     fields: list[FieldFacts] = field(default_factory=list)
-    made: tuple[dict[str, Any], dict[str, Any]] = field(default_factory=lambda: ({}, {}))
+    made: tuple[JsonObject, JsonObject] = field(default_factory=lambda: ({}, {}))
 
 
 def _drafted(

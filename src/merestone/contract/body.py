@@ -17,16 +17,17 @@ from merestone.contract.contract import Contract, Derived, Field, GeometryClause
 from merestone.contract.definition import CONTRACT, EXTRA
 from merestone.document.forms import Report
 from merestone.errors import CorruptError
+from merestone.json_value import JsonObject
 
 
-def body(contract: Contract) -> dict[str, Any]:
+def body(contract: Contract) -> JsonObject:
     """The published body: plain JSON values under the document's names, in the order of the definition.
 
     Filled in where the author left them out: `nullable` and `unit` of fields, `topology_rule_set`, and in `geometry` all but precisions,
     noise and name. This list never grows; a contract keeps its digest.
     """
     clause = contract.geometry
-    geometry: dict[str, Any] = {
+    geometry: JsonObject = {
         "nullable": clause.nullable,
         "empty": clause.empty,
         "dimensions": clause.dimensions,
@@ -69,11 +70,11 @@ def body(contract: Contract) -> dict[str, Any]:
         "freshness_from": contract.freshness_from,
         **dict(contract.extra),
     }
-    stated: dict[str, Any] = _integral(_stated(values))
+    stated: JsonObject = _integral(_stated(values))
     return {clause.name: stated[clause.name] for clause in CONTRACT.clauses if clause.name in stated}
 
 
-def _field(field: Field) -> dict[str, Any]:
+def _field(field: Field) -> JsonObject:
     derived = None
     if field.derived is not None:
         derived = _stated({"measure": field.derived.measure, "unit": field.derived.unit, "method": field.derived.method})
@@ -107,7 +108,7 @@ def _field(field: Field) -> dict[str, Any]:
     }
 
 
-def _stated(values: dict[str, Any]) -> dict[str, Any]:
+def _stated(values: JsonObject) -> JsonObject:
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -132,7 +133,7 @@ def digest(contract: Contract) -> str:
     return hashlib.sha256(canonical_json(body(contract))).hexdigest()
 
 
-def from_body(published: dict[str, Any]) -> Contract:
+def from_body(published: JsonObject) -> Contract:
     """The contract of a published body, such as a manifest carries.
 
     Only the forms are judged: what this machine's PROJ or time zones know today has no say over what was agreed.
@@ -151,7 +152,7 @@ def from_body(published: dict[str, Any]) -> Contract:
     return assemble(values, confirm=())
 
 
-def assemble(values: dict[str, Any], confirm: tuple[str, ...]) -> Contract:
+def assemble(values: JsonObject, confirm: tuple[str, ...]) -> Contract:
     """The value from the canonical values of `definition.CONTRACT`, with its digest."""
     contract = Contract(
         contract_version=values["contract_version"],
@@ -179,7 +180,7 @@ def assemble(values: dict[str, Any], confirm: tuple[str, ...]) -> Contract:
     return replace(contract, digest=digest(contract))
 
 
-def _assemble_field(values: dict[str, Any]) -> Field:
+def _assemble_field(values: JsonObject) -> Field:
     stated = dict(values)
     if stated.get("unit") == "none":
         del stated["unit"]
@@ -188,5 +189,5 @@ def _assemble_field(values: dict[str, Any]) -> Field:
     return Field(**stated)
 
 
-def _tupled(values: dict[str, Any]) -> dict[str, Any]:
+def _tupled(values: JsonObject) -> JsonObject:
     return {name: tuple(each) if isinstance(each, list) else each for name, each in values.items()}

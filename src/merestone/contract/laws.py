@@ -17,6 +17,7 @@ from merestone.columnar.patterns import fault_of
 from merestone.contract.contract import FieldType
 from merestone.document.forms import BROKEN, Report, nearest, shorten
 from merestone.document.yaml_reader import Path
+from merestone.json_value import JsonObject
 from merestone.reference.identity import epsg_twin
 from merestone.reference.systems import epsg_name, foreign_name, is_degrees, of_code
 from merestone.words import listed
@@ -30,21 +31,21 @@ class Law:
     """One rule. `check` gets the canonical values of the valid clauses and reports what it finds."""
 
     words: str
-    check: Callable[[dict[str, Any], Report], None]
+    check: Callable[[JsonObject, Report], None]
 
 
-def _fields(values: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _fields(values: JsonObject) -> Iterator[tuple[int, JsonObject]]:
     for place, each in enumerate(values.get("schema_fields", ())):
         if each is not BROKEN:
             yield place, each
 
 
-def _kind(field: dict[str, Any]) -> str:
+def _kind(field: JsonObject) -> str:
     kind = field.get("type")
     return kind.kind if isinstance(kind, FieldType) else ""
 
 
-def _stamp_names_the_crs(values: dict[str, Any], report: Report) -> None:
+def _stamp_names_the_crs(values: JsonObject, report: Report) -> None:
     stamp, code = values.get("contract_version"), values.get("crs_epsg")
     if stamp is not None and code is not None and stamp.epsg != code:
         report.add(
@@ -60,7 +61,7 @@ def _stamp_names_the_crs(values: dict[str, Any], report: Report) -> None:
         )
 
 
-def _crs_is_known(values: dict[str, Any], report: Report) -> None:
+def _crs_is_known(values: JsonObject, report: Report) -> None:
     places: list[tuple[Path, Any]] = [(("crs_epsg",), values.get("crs_epsg"))]
     places += [(("schema_fields", place, "crs_epsg"), field.get("crs_epsg")) for place, field in _fields(values)]
     for path, code in places:
@@ -76,7 +77,7 @@ def _crs_is_known(values: dict[str, Any], report: Report) -> None:
             )
 
 
-def _names_are_unique(values: dict[str, Any], report: Report) -> None:
+def _names_are_unique(values: JsonObject, report: Report) -> None:
     seen: dict[str, int] = {}
     for place, field in _fields(values):
         name = field.get("name")
@@ -95,7 +96,7 @@ def _names_are_unique(values: dict[str, Any], report: Report) -> None:
         )
 
 
-def _second_geometry_is_described(values: dict[str, Any], report: Report) -> None:
+def _second_geometry_is_described(values: JsonObject, report: Report) -> None:
     for place, field in _fields(values):
         for clause in ("crs_epsg", "coordinate_precision"):
             path = ("schema_fields", place, clause)
@@ -105,7 +106,7 @@ def _second_geometry_is_described(values: dict[str, Any], report: Report) -> Non
                 report.add(path, f"has no meaning for type {field['type']}", "remove it; the contract's own stands at the top level")
 
 
-def _numbers_are_kept_one_way(values: dict[str, Any], report: Report) -> None:
+def _numbers_are_kept_one_way(values: JsonObject, report: Report) -> None:
     for place, field in _fields(values):
         for clause in ("decimals", "digits"):
             if clause in field and _kind(field) not in ("number", ""):
@@ -116,7 +117,7 @@ def _numbers_are_kept_one_way(values: dict[str, Any], report: Report) -> None:
             report.add(("schema_fields", place, "noise"), "has no grid to be measured by", "add `decimals` or `digits`, or remove it")
 
 
-def _pattern_is_usable(values: dict[str, Any], report: Report) -> None:
+def _pattern_is_usable(values: JsonObject, report: Report) -> None:
     for place, field in _fields(values):
         pattern = field.get("pattern")
         if pattern is None:
@@ -129,7 +130,7 @@ def _pattern_is_usable(values: dict[str, Any], report: Report) -> None:
             report.add(path, f"{shorten(pattern)!r} {fault.words}", fault.instead)
 
 
-def _zone_is_known(values: dict[str, Any], report: Report) -> None:
+def _zone_is_known(values: JsonObject, report: Report) -> None:
     for place, field in _fields(values):
         zone = field.get("time_zone")
         if zone is None:
@@ -145,7 +146,7 @@ def _zone_is_known(values: dict[str, Any], report: Report) -> None:
             )
 
 
-def _flags_fit_the_type(values: dict[str, Any], report: Report) -> None:
+def _flags_fit_the_type(values: JsonObject, report: Report) -> None:
     for place, field in _fields(values):
         kind = _kind(field)
         if field.get("unique") and kind not in (*_SCALAR_KINDS, ""):
@@ -156,7 +157,7 @@ def _flags_fit_the_type(values: dict[str, Any], report: Report) -> None:
             )
 
 
-def _semantics_name_fields(values: dict[str, Any], report: Report) -> None:
+def _semantics_name_fields(values: JsonObject, report: Report) -> None:
     fields = {field["name"]: field for _, field in _fields(values) if "name" in field}
     if "schema_fields" not in values or len(fields) < len(values["schema_fields"]):
         return  # a field that could not be read may be the one that is meant
@@ -242,7 +243,7 @@ _BOUNDED_KINDS = ("integer", "number", "decimal", "date", "timestamp", "timestam
 _BOUNDS = (("min", "max", _BOUNDED_KINDS), ("min_length", "max_length", ("string",)), ("min_items", "max_items", ("list",)))
 
 
-def _bounds_fit_the_type(values: dict[str, Any], report: Report) -> None:
+def _bounds_fit_the_type(values: JsonObject, report: Report) -> None:
     for place, field in _fields(values):
         for low, high, kinds in _BOUNDS:
             stated = [name for name in (low, high) if name in field and field[name] is not BROKEN]
@@ -278,7 +279,7 @@ def bound(kind: FieldType, value: Any) -> Any:
             return value
 
 
-def _extent_has_an_inside(values: dict[str, Any], report: Report) -> None:
+def _extent_has_an_inside(values: JsonObject, report: Report) -> None:
     extent = values.get("extent")
     if extent is None or any(each is BROKEN for each in extent):
         return
@@ -294,7 +295,7 @@ def _extent_has_an_inside(values: dict[str, Any], report: Report) -> None:
         )
 
 
-def _topology_has_figures(values: dict[str, Any], report: Report) -> None:
+def _topology_has_figures(values: JsonObject, report: Report) -> None:
     if values.get("topology_parameters") and values.get("topology_rule_set", "none") == "none":
         report.add(("topology_parameters",), "belong to a topology_rule_set, and there is none", "name the rule set, or remove the figures")
 

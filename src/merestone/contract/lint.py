@@ -15,6 +15,7 @@ from merestone.contract.contract import Contract, Field
 from merestone.contract.definition import CONTRACT, is_container
 from merestone.document.forms import Form, Group, Keyed, Listed, nearest
 from merestone.document.yaml_reader import Document, Path, path_text
+from merestone.json_value import JsonObject
 from merestone.reference.area import largest_ordinate
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.systems import horizontal, of_code
@@ -37,7 +38,7 @@ class LintMessage:
     hint: str = ""
     line: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return {"level": self.level, "path": self.path, "message": self.message, "hint": self.hint, "line": self.line}
 

@@ -5,17 +5,16 @@ Not here: YAML (`document.yaml_reader`), the clauses (`definition`) and laws (`l
 
 from __future__ import annotations
 
-from typing import Any
-
 from merestone.contract.body import assemble
 from merestone.contract.contract import Contract
 from merestone.contract.definition import CONTRACT
 from merestone.contract.laws import LAWS
 from merestone.document.forms import Problem, Report
 from merestone.document.yaml_reader import Document
+from merestone.json_value import JsonObject
 
 
-def parse(source: Document | dict[str, Any]) -> Contract | tuple[Problem, ...]:
+def parse(source: Document | JsonObject) -> Contract | tuple[Problem, ...]:
     """The contract of a document or of a plain tree; otherwise all its problems, in order of the document."""
     document = source if isinstance(source, Document) else None
     tree = source.tree if isinstance(source, Document) else source

@@ -5,12 +5,11 @@ Not here: laws that bind several clauses beyond what a schema can say (`laws`), 
 
 from __future__ import annotations
 
-from typing import Any
-
 from merestone.contract.definition import CONTRACT
+from merestone.json_value import JsonObject
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> JsonObject:
     """The schema that editors and other tools can check a contract file with."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyproj import CRS
@@ -20,6 +19,7 @@ from merestone.contract.field_type import parse_type
 from merestone.dataset.manifest import Manifest
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError
+from merestone.json_value import JsonObject
 from merestone.normalise.values import arrow_type
 
 
@@ -73,15 +73,15 @@ def stored_type(text: str) -> pa.DataType:
     return arrow_type(parse_type(text))
 
 
-def _geometry_name(body: dict[str, Any], taken: set[str]) -> str:
+def _geometry_name(body: JsonObject, taken: set[str]) -> str:
     name = (body.get("geometry") or {}).get("name")
     return name or next(each for each in ("geometry", "geom", "shape", "geometry_primary") if each not in taken)
 
 
-def _geo_of(body: dict[str, Any], geometry: str, epsg: int) -> dict[str, Any]:
+def _geo_of(body: JsonObject, geometry: str, epsg: int) -> JsonObject:
     """The `geo` object of a version without files, which no file can give."""
     second = {each["name"]: int(each.get("crs_epsg") or epsg) for each in body["schema_fields"] if each["type"] == "geometry"}
-    columns: dict[str, dict[str, Any]] = {
+    columns: dict[str, JsonObject] = {
         name: {"encoding": "WKB", "geometry_types": [], "crs": CRS.from_epsg(code).to_json_dict()}
         for name, code in {geometry: epsg, **second}.items()
     }
@@ -89,7 +89,7 @@ def _geo_of(body: dict[str, Any], geometry: str, epsg: int) -> dict[str, Any]:
     return {"version": "1.1.0", "primary_column": geometry, "columns": columns}
 
 
-def _without_boxes(geo: dict[str, Any]) -> dict[str, Any]:
+def _without_boxes(geo: JsonObject) -> JsonObject:
     """`geo` metadata that stay true for a part of the rows without the covering column."""
     untrue = ("bbox", "covering", "geometry_types")
     columns = {

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
+from merestone.columnar.arrays import one_chunk
 from merestone.columnar.shape import Values
 from merestone.columnar.unicode import nfc
 from merestone.dataset import feed
@@ -100,7 +101,7 @@ class Filter:
         high = min(one[2], other[2]), min(one[3], other[3])
         return (*low, *high) if low[0] <= high[0] and low[1] <= high[1] else one
 
-    def matches(self, rows: Any, geometry: str) -> Mask:
+    def matches(self, rows: pa.Table | pa.RecordBatch, geometry: str) -> Mask:
         """Which rows are wanted.
 
         Args:
@@ -115,8 +116,7 @@ class Filter:
             wanted &= _holds(each, rows)
         if self.bbox is None and self.area is None:
             return wanted
-        wkb = rows.column(geometry)
-        wkb = wkb.combine_chunks() if isinstance(wkb, pa.ChunkedArray) else wkb
+        wkb = one_chunk(rows.column(geometry))
         bounds = kernel.scan(wkb).bounds
         for box in (self.bbox, None if self.area is None or self.area.is_empty else self.area.bounds):
             if box is not None:
@@ -228,8 +228,7 @@ def _holds(condition: Condition, rows: pa.Table | pa.RecordBatch) -> Mask:
         raise UsageError(
             f"the dataset has no column {shorten(name)}", field="where", hint=f"its columns are {', '.join(rows.schema.names)}"
         )
-    column = rows.column(name)
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    column = one_chunk(rows.column(name))
     if condition.operator in ("null", "not null"):
         missing = np.asarray(column.is_null()).astype(bool)
         return missing if condition.operator == "null" else ~missing

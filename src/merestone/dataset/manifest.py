@@ -13,6 +13,7 @@ from typing import Any
 
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError
+from merestone.json_value import JsonObject
 
 FORMAT = 1
 Box = tuple[float, float, float, float]
@@ -33,13 +34,13 @@ class ObjectRef:
     footer_sha256: str | None = field(default=None, kw_only=True)
     tag: str | None = field(default=None, kw_only=True)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         proof = {"footer_sha256": self.footer_sha256, "tag": self.tag}
         return {"path": self.path, "rows": self.rows, "bytes": self.bytes, "sha256": self.sha256, **proof}
 
     @classmethod
-    def from_json(cls, doc: dict[str, Any]) -> ObjectRef:
+    def from_json(cls, doc: JsonObject) -> ObjectRef:
         """Read the JSON object back."""
         return cls(doc["path"], doc["rows"], doc["bytes"], doc["sha256"], footer_sha256=doc["footer_sha256"], tag=doc["tag"])
 
@@ -57,7 +58,7 @@ class DataFile(ObjectRef):
     version: int = 0
     run_id: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object, as `files` answers it."""
         return {
             **super(DataFile, self).to_json(),
@@ -81,7 +82,7 @@ class FileSet:
     bytes: int = 0
     bbox: Box | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return {
             "count": self.count,
@@ -91,7 +92,7 @@ class FileSet:
         }
 
     @classmethod
-    def from_json(cls, doc: dict[str, Any]) -> FileSet:
+    def from_json(cls, doc: JsonObject) -> FileSet:
         """Read the JSON object back."""
         bbox = doc["bbox"]
         return cls(
@@ -110,7 +111,7 @@ class IndexRef:
     checkpoint_version: int | None
     log: tuple[tuple[int, ObjectRef], ...]  # (version, change log)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return {
             "checkpoint": self.checkpoint.to_json() if self.checkpoint else None,
@@ -119,7 +120,7 @@ class IndexRef:
         }
 
     @classmethod
-    def from_json(cls, doc: dict[str, Any]) -> IndexRef:
+    def from_json(cls, doc: JsonObject) -> IndexRef:
         """Read the JSON object back."""
         checkpoint = doc["checkpoint"]
         return cls(
@@ -144,20 +145,20 @@ class HistoryLine:
     time_utc: str
     contract_version: str
     contract_sha256: str
-    key: dict[str, Any]
+    key: JsonObject
     features: int
     counts: dict[str, int]
     set_digest: str
     delivery_digest: str
     changes: ObjectRef
-    lineage: dict[str, Any] | None
-    rollback: dict[str, Any] | None
+    lineage: JsonObject | None
+    rollback: JsonObject | None
     files_written: int
     files_carried: int
     bytes_written: int
     records: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__} | {
             "changes": self.changes.to_json(),
@@ -165,7 +166,7 @@ class HistoryLine:
         }
 
     @classmethod
-    def from_json(cls, doc: dict[str, Any]) -> HistoryLine:
+    def from_json(cls, doc: JsonObject) -> HistoryLine:
         """Read the JSON object back; keys that later versions add are passed over."""
         known = {name: doc[name] for name in cls.__dataclass_fields__}
         return cls(**known | {"changes": ObjectRef.from_json(doc["changes"]), "records": tuple(doc["records"])})
@@ -178,12 +179,12 @@ class Chunk(ObjectRef):
     first: int = 0
     last: int = 0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return {**super(Chunk, self).to_json(), "first": self.first, "last": self.last}
 
     @classmethod
-    def from_json(cls, doc: dict[str, Any]) -> Chunk:
+    def from_json(cls, doc: JsonObject) -> Chunk:
         """Read the JSON object back."""
         return cls.of(ObjectRef.from_json(doc), doc["first"], doc["last"])
 
@@ -200,12 +201,12 @@ class History:
     chunks: tuple[Chunk, ...] = ()
     recent: tuple[HistoryLine, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return {"chunks": [each.to_json() for each in self.chunks], "recent": [each.to_json() for each in self.recent]}
 
     @classmethod
-    def from_json(cls, doc: dict[str, Any]) -> History:
+    def from_json(cls, doc: JsonObject) -> History:
         """Read the JSON object back."""
         return cls(tuple(Chunk.from_json(each) for each in doc["chunks"]), tuple(HistoryLine.from_json(each) for each in doc["recent"]))
 
@@ -233,19 +234,19 @@ class Manifest:
     name: str
     contract_version: str
     contract_sha256: str
-    contract: dict[str, Any]
-    key: dict[str, Any]
-    domain: dict[str, Any]
-    processing: dict[str, Any]
-    partitioning: dict[str, Any]
+    contract: JsonObject
+    key: JsonObject
+    domain: JsonObject
+    processing: JsonObject
+    partitioning: JsonObject
     features: int
     counts: dict[str, int]
     files: FileSet
     changes: ObjectRef
     index: IndexRef
     findings: ObjectRef | None
-    lineage: dict[str, Any] | None
-    delivery: dict[str, Any]
+    lineage: JsonObject | None
+    delivery: JsonObject
     set_digest: str
     files_written: int
     files_carried: int
@@ -253,14 +254,14 @@ class Manifest:
     tree: ObjectRef | None = None
     history: History = field(default_factory=History)
     records: tuple[str, ...] = ()
-    rollback: dict[str, Any] | None = None
+    rollback: JsonObject | None = None
     withdrawn: tuple[str, ...] = ()
     withdrawn_page: ObjectRef | None = None
-    withdrawn_domain: dict[str, Any] | None = None
+    withdrawn_domain: JsonObject | None = None
     tool: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object, keys in a fixed order."""
         return {
             "format": self.format,

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from merestone.document.json_reader import parse_json
 from merestone.document.own_digest import with_digest
 from merestone.errors import CorruptError
+from merestone.json_value import JsonObject
 from merestone.storage.port import Store
 
 RECORDS = "_runs/"
@@ -41,24 +42,24 @@ class RunRecord:
     parent_version: int | None = None
     version: int | None = None
     refused_by: Literal["contract", "guard", "policy", "profile"] | None = None
-    error: dict[str, Any] | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
-    source: dict[str, Any] = field(default_factory=dict)
-    delivery: dict[str, Any] = field(default_factory=dict)
+    error: JsonObject | None = None
+    settings: JsonObject = field(default_factory=dict)
+    source: JsonObject = field(default_factory=dict)
+    delivery: JsonObject = field(default_factory=dict)
     contract_version: str | None = None
     contract_sha256: str | None = None
     counts: dict[str, int] = field(default_factory=dict)
     delta: dict[str, int] = field(default_factory=dict)
-    findings: list[dict[str, Any]] = field(default_factory=list)
-    guards: list[dict[str, Any]] = field(default_factory=list)
-    confirmations: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[JsonObject] = field(default_factory=list)
+    guards: list[JsonObject] = field(default_factory=list)
+    confirmations: list[JsonObject] = field(default_factory=list)
     stages: dict[str, float] = field(default_factory=dict)
     bytes_written: int = 0
     files_written: int = 0
-    predicted: dict[str, Any] = field(default_factory=dict)
-    lineage: dict[str, Any] | None = None
-    rejects: dict[str, Any] | None = None
-    rollback: dict[str, Any] | None = None
+    predicted: JsonObject = field(default_factory=dict)
+    lineage: JsonObject | None = None
+    rejects: JsonObject | None = None
+    rollback: JsonObject | None = None
     written_up_by: str | None = None
     nonce: str | None = None
     tool: dict[str, str] = field(default_factory=dict)
@@ -69,7 +70,7 @@ class RunRecord:
         """Where the record stands."""
         return record_name(self.run_id, self.attempt)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object, keys in a fixed order."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 

@@ -1,4 +1,4 @@
-"""The change log and the index as tables: one row a feature, with the columns that are written to files.
+"""The change log, the index and what was withdrawn as tables: one row a feature, with the columns that are written to files.
 
 Not here: the published features in memory (`known`), reading the index (`index`), folding change logs into a feed (`feed`).
 """
@@ -39,3 +39,15 @@ class IndexRows(Shape):
     source_digest = Column(DIGEST, nullable=False)
     partition = Column(PARTITION_NAME, nullable=False)
     version = Column(pa.int64(), nullable=False)
+
+
+class WithdrawnRows(Shape):
+    """What was withdrawn, one row a feature.
+
+    digest: what was withdrawn of it, null where its removal was. present: whether it is published now. wrong: a person named it as wrong.
+    """
+
+    key = Column(pa.binary(), nullable=False)
+    digest = Column(DIGEST)
+    present = Column(pa.bool_(), nullable=False)
+    wrong = Column(pa.bool_(), nullable=False)

@@ -10,10 +10,11 @@ from typing import Any
 
 from merestone.dataset.manifest import DataFile
 from merestone.dataset.proved import opened
+from merestone.json_value import Json
 from merestone.storage.port import Store
 
 
-def split_new(names: Iterable[str], contract: Mapping[str, Any]) -> tuple[set[str], set[str]]:
+def split_new(names: Iterable[str], contract: Mapping[str, Json]) -> tuple[set[str], set[str]]:
     """Columns that a version's contract (its body) does not have, and those of the others that may be null."""
     fields = {each["name"]: each for each in contract["schema_fields"]}
     asked = set(names)

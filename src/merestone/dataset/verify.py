@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +24,7 @@ from merestone.dataset.proved import checksum, footer_of
 from merestone.dataset.tables import IndexRows
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, UsageError
+from merestone.json_value import JsonObject
 from merestone.results.progress import Watch, nobody, staged
 from merestone.storage.place import shown_place
 from merestone.storage.port import Store
@@ -40,7 +40,7 @@ class Damage:
     observed: str
     versions: tuple[int, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return asdict(self) | {"versions": list(self.versions)}
 
@@ -66,7 +66,7 @@ class VerifyReport:
         """Whether nothing is wrong."""
         return not self.damages
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return {
             "status": "whole" if self.whole else "damaged",

@@ -25,6 +25,7 @@ from merestone.dataset.rows import shaped
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, MerestoneError, MissingError, UsageError
 from merestone.geometry import kernel
+from merestone.json_value import JsonObject
 from merestone.results import notebook
 from merestone.storage.place import shown_place
 from merestone.storage.port import Store
@@ -271,7 +272,7 @@ def boxes(version: Version, file: DataFile) -> Iterator[tuple[pa.Table, npt.NDAr
             yield pa.Table.from_batches(shaped(file, table.select(names), keys).to_batches(), keys), bounds
 
 
-def _facts(manifest: Manifest) -> dict[str, Any]:
+def _facts(manifest: Manifest) -> JsonObject:
     """What a notebook shows of a version."""
     return {
         "version": manifest.version,
@@ -313,7 +314,7 @@ def _covering(parquet: Any, file: DataFile) -> str:
 
 def _group_meets(group: Any, cover: str, bbox: Box) -> bool:
     """Whether a row group can hold a box that meets; without statistics it can."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for n in range(group.num_columns):
         column = group.column(n)
         if column.path_in_schema.startswith(cover + "."):

@@ -5,25 +5,10 @@ Not here: making it (`writer.rollback`), what a delivery brings back of it (`cha
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from merestone.columnar.shape import Column, Shape
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.proved import altered, read_table
-from merestone.dataset.tables import DIGEST
+from merestone.dataset.tables import WithdrawnRows
 from merestone.storage.port import Store
-
-
-class WithdrawnRows(Shape):
-    """What was withdrawn, one row a feature.
-
-    digest: what was withdrawn of it, null where its removal was. present: whether it is published now. wrong: a person named it as wrong.
-    """
-
-    key = Column(pa.binary(), nullable=False)
-    digest = Column(DIGEST)
-    present = Column(pa.bool_(), nullable=False)
-    wrong = Column(pa.bool_(), nullable=False)
 
 
 def read_withdrawn(store: Store, manifest: Manifest) -> WithdrawnRows:

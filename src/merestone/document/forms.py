@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from merestone.document.yaml_reader import Document, Path, path_text
+from merestone.json_value import JsonObject
 
 SHOWN_PROBLEMS: Final = 20
 _SHOWN_TEXT: Final = 60
@@ -99,7 +100,7 @@ class Form(ABC):
         """
 
     @abstractmethod
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """The JSON Schema (draft 2020-12) of the value."""
 
     @abstractmethod
@@ -145,9 +146,9 @@ class Text(Form):
         except ValueError as fault:
             return report.add(path, str(fault), self.hint or f"write {self.form}")
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
-        out: dict[str, Any] = {"type": "string", "minLength": 1}
+        out: JsonObject = {"type": "string", "minLength": 1}
         if self.pattern or self.shape:
             out["pattern"] = f"^(?:{self.pattern or self.shape})$"
         elif not self.free:
@@ -175,7 +176,7 @@ class Name(Form):
             return report.add(path, f"is empty, not {self.what}", "write the name as the source has it")
         return unicodedata.normalize("NFC", value)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
         return {"type": "string", "minLength": 1}
 
@@ -202,7 +203,7 @@ class Whole(Form):
             return report.add(path, f"{value} is not {self.words()}", self.hint or f"write {self.words()}")
         return value
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
         return {"type": "integer"} | _bounds(minimum=self.least, maximum=self.most)
 
@@ -240,7 +241,7 @@ class Real(Form):
         )
         return number if inside else report.add(path, f"{value} is not {self.words()}", self.hint or f"write {self.words()}")
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
         return {"type": "number"} | _bounds(minimum=self.least, maximum=self.most, exclusiveMinimum=self.above)
 
@@ -268,7 +269,7 @@ class Truth(Form):
             return value
         return report.add(path, f"{report.kind(path, value)}, not true or false", "write true or false, without quotes")
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
         return {"type": "boolean"}
 
@@ -293,7 +294,7 @@ class Choice(Form):
             path, f"{said} one of {', '.join(self.options)}", f"did you mean {close}?" if close else f"write {self.options[0]}, for example"
         )
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
         return {"enum": list(self.options)}
 
@@ -324,7 +325,7 @@ class Listed(Form):
             return f"at least {self.least}"
         return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
         return {"type": "array", "items": self.item.schema()} | _bounds(minItems=self.least or None, maxItems=self.most)
 
@@ -347,7 +348,7 @@ class Keyed(Form):
         read = {unicodedata.normalize("NFC", key): self.item.read(each, (*path, key), report) for key, each in value.items()}
         return {key: each for key, each in read.items() if each is not BROKEN}
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
         return {"type": "object", "additionalProperties": self.item.schema()}
 
@@ -375,7 +376,7 @@ class Columns(Form):
         twice = [name for place, name in enumerate(names) if name in names[:place]]
         return report.add(path, f"names {twice[0]} twice", "name each column once") if twice else names
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
         return {"anyOf": [Name().schema(), Listed(Name()).schema() | {"uniqueItems": True}]}
 
@@ -398,7 +399,7 @@ class Scalar(Form):
             path, f"{report.kind(path, value)}, not a value", "write one value; put text that looks like null or a number in quotes"
         )
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
         return {"type": ["string", "number", "boolean"]}
 
@@ -433,7 +434,7 @@ class OneOf(Form):
     def _forms(self) -> list[Form]:
         return [form for form in (self.text, self.listed, self.mapping) if form is not None]
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
         return {"anyOf": [form.schema() for form in self._forms()]}
 
@@ -471,7 +472,7 @@ class Group(Form):
     what: str
     clauses: tuple[Clause, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
-    conditions: tuple[dict[str, Any], ...] = ()
+    conditions: tuple[JsonObject, ...] = ()
 
     def read(self, value: Any, path: Path, report: Report) -> Any:
         """The canonical values of the clauses that are present and valid."""
@@ -482,7 +483,7 @@ class Group(Form):
                 f"write the keys {', '.join(each.name for each in self.clauses[:3])} ...",
             )
         known = {clause.name: clause for clause in self.clauses}
-        out: dict[str, Any] = {}
+        out: JsonObject = {}
         for key, each in value.items():
             if key not in known:
                 self._unknown(key, (*path, key), value, report)
@@ -493,7 +494,7 @@ class Group(Form):
                 report.add((*path, clause.name), "is missing", f"add `{clause.name}`: {clause.form.words()}; {clause.words}")
         return {key: each for key, each in out.items() if each is not BROKEN}
 
-    def _unknown(self, key: str, path: Path, value: dict[str, Any], report: Report) -> None:
+    def _unknown(self, key: str, path: Path, value: JsonObject, report: Report) -> None:
         folded = key.lower().replace("-", "_")
         if folded in self.refused:
             report.add(path, self.refused[folded], "remove it here")
@@ -502,15 +503,15 @@ class Group(Form):
         names = ", ".join(clause.name for clause in self.clauses)
         report.add(path, f"is not a key of {self.what}", f"did you mean {close}?" if close else f"known keys: {names}")
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """See Form."""
-        properties: dict[str, Any] = {}
+        properties: JsonObject = {}
         for clause in self.clauses:
             each = clause.form.schema()
             if clause.empty:
                 each = {"anyOf": [each, {"type": "null"}]}
             properties[clause.name] = {"description": clause.words, **each}
-        out: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
+        out: JsonObject = {"type": "object", "additionalProperties": False, "properties": properties}
         required = [clause.name for clause in self.clauses if clause.required]
         if required:
             out["required"] = required

@@ -11,14 +11,15 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+
+from merestone.json_value import Json
 
 DIGEST = "digest"
 _BLANK = "0" * 64
 _LAST = re.compile(rb'"digest": "([0-9a-f]{64})"\s*\}\s*\Z')
 
 
-def with_digest(doc: Mapping[str, Any], *, indent: int | None = None) -> bytes:
+def with_digest(doc: Mapping[str, Json], *, indent: int | None = None) -> bytes:
     """The document as UTF-8 JSON without NaN, its digest at the end."""
     whole = {**{name: value for name, value in doc.items() if name != DIGEST}, DIGEST: _BLANK}
     data = (json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=indent) + "\n").encode()

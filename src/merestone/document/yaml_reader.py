@@ -31,6 +31,7 @@ from ruamel.yaml.reader import ReaderError
 
 from merestone.document.tabs import TabScanner
 from merestone.errors import UsageError
+from merestone.json_value import JsonObject
 
 MAX_BYTES = 512 * 1024  # a contract of 5,000 fields fits; the scanner needs about a second for it
 MAX_VALUES = 60_000  # keys, values and collections, aliases expanded
@@ -85,7 +86,7 @@ class Document:
     """A read document: `tree` of dict, list, str, int, float, bool and None; `positions` by path text; `where` names the file."""
 
     where: str
-    tree: dict[str, Any]
+    tree: JsonObject
     positions: Mapping[str, Position] = field(default_factory=dict)
 
     def line(self, path: Path) -> int | None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from merestone.contract.contract import AxisOrder, Dimensions, FieldType, GeometryType
 from merestone.contract.stamp import Stamp
+from merestone.json_value import Json, JsonObject
 from merestone.reference.area import largest_ordinate
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.systems import of_code
@@ -199,7 +200,7 @@ def _standing_notes(facts: ContractFacts) -> dict[str, Note]:
     return notes
 
 
-def _field(facts: FieldFacts) -> dict[str, Any]:
+def _field(facts: FieldFacts) -> JsonObject:
     return {
         "name": facts.name,
         "type": str(facts.type),
@@ -248,7 +249,7 @@ def draft_publication(facts: PublicationFacts) -> str:
 # --- text ------------------------------------------------------------------------------------------------------------------------------
 
 
-def _stated(**values: Any) -> dict[str, Any]:
+def _stated(**values: Any) -> JsonObject:
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -277,7 +278,7 @@ def _names(names: tuple[str, ...]) -> str:
     return _scalar(names[0]) if len(names) == 1 else f"[{', '.join(map(_scalar, names))}]"
 
 
-def _flow(values: Mapping[str, Any]) -> str:
+def _flow(values: Mapping[str, Json]) -> str:
     return (
         "{"
         + ", ".join(f"{_scalar(name)}: {_flow(each) if isinstance(each, Mapping) else _scalar(each)}" for name, each in values.items())

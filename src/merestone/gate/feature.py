@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
+from merestone.columnar.arrays import one_chunk
 from merestone.columnar.patterns import fault_of, matches
 from merestone.contract.contract import Contract, Field
 from merestone.contract.laws import bound
@@ -149,7 +150,7 @@ def substitutes(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[Ro
         meaning = contract.meaning(field.name)
         if meaning is None or meaning.null_means is None or field.type.kind not in ("string", "integer", "number", "decimal"):
             continue
-        column = _one_chunk(batch.column(field.name))
+        column = one_chunk(batch.column(field.name))
         agreed = {str(value).strip().lower() for value in meaning.enum or ()}
         if field.type.kind == "string":
             folded = pc.utf8_lower(pc.utf8_trim_whitespace(column))
@@ -176,7 +177,7 @@ def code_lists(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[Row
         meaning = contract.meaning(field.name)
         if meaning is None or meaning.enum is None:
             continue
-        column = _one_chunk(batch.column(field.name))
+        column = one_chunk(batch.column(field.name))
         in_list = field.type.kind == "list"
         values = pc.list_flatten(column) if in_list else column
         allowed = _allowed(field, meaning.enum, values.type)
@@ -201,7 +202,7 @@ def patterns(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[RowFa
     for field in _fields(batch, contract):
         if field.pattern is None or field.type.kind != "string":
             continue
-        column = _one_chunk(batch.column(field.name))
+        column = one_chunk(batch.column(field.name))
         rows = _where(pc.and_(pc.is_valid(column), pc.invert(_matches(column, field))))
         if len(rows):
             quoted = pc.binary_join_element_wise("'", column.take(pa.array(rows, pa.int64())), "'", "")
@@ -232,7 +233,7 @@ def ranges(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[RowFaul
     for field in _fields(batch, contract):
         if field.min is None and field.max is None:
             continue
-        column = _one_chunk(batch.column(field.name))
+        column = one_chunk(batch.column(field.name))
         low, high = (None if each is None else pa.scalar(bound(field.type, each)).cast(column.type) for each in (field.min, field.max))
         rows = _beyond_limits(column, low, high)
         if len(rows):
@@ -249,7 +250,7 @@ def sizes(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[RowFault
         if low is None and high is None:
             continue
         rule, unit = (catalogue.ITEMS, "item") if field.type.kind == "list" else (catalogue.LENGTH, "character")
-        column = _one_chunk(batch.column(field.name))
+        column = one_chunk(batch.column(field.name))
         counts = pc.list_value_length(column) if field.type.kind == "list" else pc.utf8_length(column)
         rows = _beyond_limits(counts, low, high)
         if len(rows):
@@ -479,7 +480,3 @@ def _fields(batch: pa.RecordBatch | pa.Table, contract: Contract) -> list[Field]
 
 def _where(mask: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
     return np.flatnonzero(pc.fill_null(mask, fill_value=False).to_numpy(zero_copy_only=False)).astype(np.int64)
-
-
-def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ import pyarrow as pa
 from merestone.contract.contract import Contract, Field
 from merestone.geometry import kernel
 from merestone.geometry.form import Scan
+from merestone.json_value import Json, JsonObject
 from merestone.results.finding import Finding
 from merestone.rules import catalogue
 from merestone.words import percent
@@ -121,7 +121,7 @@ class Fineness:
         """Whether all vertices form a regular lattice, such as the corners of cells."""
         return self.lattice is not None and self.lattice.is_regular(self.vertices)
 
-    def record(self, promised: int | None) -> dict[str, Any]:
+    def record(self, promised: int | None) -> JsonObject:
         """What a version keeps: the next night is held to it. `promised` is the grid that `coarse` was counted for, None where it was not."""
         kept = {"features": self.features, "vertices": self.vertices, "span": float(f"{self.span:.12g}")}
         return kept if promised is None else kept | {"precision": promised, "coarse": self.coarse}
@@ -203,7 +203,7 @@ def measured_precision(histogram: Counts) -> int:
 
 
 def precision(
-    contract: Contract, counts: Fineness, column: Field | None = None, last: Mapping[str, Any] | None = None, version: str = ""
+    contract: Contract, counts: Fineness, column: Field | None = None, last: Mapping[str, Json] | None = None, version: str = ""
 ) -> Finding | None:
     """Whether the delivered coordinates are as fine as the contract promises (delivered CRS equal to the contract's only).
 
@@ -239,7 +239,7 @@ def precision(
     return catalogue.PRECISION.finding(name, count=ordinates, promised=promised, ordinates=ordinates, measured=measured)
 
 
-def _feature_by_feature(name: str, promised: int, counts: Fineness, last: Mapping[str, Any], version: str) -> Finding | None:
+def _feature_by_feature(name: str, promised: int, counts: Fineness, last: Mapping[str, Json], version: str) -> Finding | None:
     """More coarse features than a survey has by chance. Only the last version shows rounding from a survey that always was so."""
     if promised < 1 or not counts.features or counts.is_lattice:
         return None
@@ -264,7 +264,7 @@ def _feature_by_feature(name: str, promised: int, counts: Fineness, last: Mappin
     )
 
 
-def vertex_loss(contract: Contract, counts: Fineness, last: Mapping[str, Any], version: str, *, same_crs: bool) -> Finding | None:
+def vertex_loss(contract: Contract, counts: Fineness, last: Mapping[str, Json], version: str, *, same_crs: bool) -> Finding | None:
     """`geometry.max_vertex_loss`: shapes keep their vertices. Simplified shapes have the size that they had, and fewer vertices.
 
     Both must be lost: vertices altogether, and vertices for the size of shapes. So neither features that go nor long straight ones that come

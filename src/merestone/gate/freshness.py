@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 
 from merestone.contract.contract import Contract, Field
 from merestone.gate.findings import FindingTally
+from merestone.json_value import Json
 from merestone.results.finding import Finding, RowFaults
 from merestone.rules import catalogue
 
@@ -88,7 +88,7 @@ def freshness(
     newest: date | datetime | None,
     early: int = 0,
     delivered_at: datetime | None = None,
-    last: Mapping[str, Any] | None = None,
+    last: Mapping[str, Json] | None = None,
     same_promise: bool = False,
     version: str = "",
 ) -> Finding | None:
@@ -143,13 +143,13 @@ def record(contract: Contract, newest: date | datetime | None) -> dict[str, str]
     return None if moment is None else {"field": str(contract.freshness_from), "time": moment.astimezone(UTC).isoformat()}
 
 
-def older(contract: Contract, newest: date | datetime | None, last: Mapping[str, Any] | None) -> tuple[str, str] | None:
+def older(contract: Contract, newest: date | datetime | None, last: Mapping[str, Json] | None) -> tuple[str, str] | None:
     """The newest time of the delivery and that of what is published, where the first lies before the second; None where it does not."""
     moment, published = _instant(newest, contract.field(contract.freshness_from or "")), _published(contract, last)
     return (moment.isoformat(), published.isoformat()) if moment is not None and published is not None and moment < published else None
 
 
-def _published(contract: Contract, last: Mapping[str, Any] | None) -> datetime | None:
+def _published(contract: Contract, last: Mapping[str, Json] | None) -> datetime | None:
     return datetime.fromisoformat(last["time"]) if last and last.get("field") == contract.freshness_from else None
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
 from merestone.contract.contract import Contract
+from merestone.json_value import Json
 from merestone.normalise.agreed_crs import check_crs
 from merestone.results.finding import Finding, Sample
 from merestone.rules import catalogue
@@ -30,8 +30,8 @@ def judge(contract: Contract, raster: Raster, delivery: Delivery) -> list[Findin
         raster: what the file says of itself.
         delivery: the same as a delivery without rows, whose geometry has the CRS.
     """
-    clauses: Mapping[str, Any] = dict(contract.extra)
-    pixel: Mapping[str, Any] = clauses.get("pixel") or {}
+    clauses: Mapping[str, Json] = dict(contract.extra)
+    pixel: Mapping[str, Json] = clauses.get("pixel") or {}
     return [
         *reference_system(contract, delivery),
         *resolution(contract, raster, pixel.get("size")),
@@ -98,7 +98,7 @@ def extent(contract: Contract, raster: Raster) -> list[Finding]:
     ]
 
 
-def bands(raster: Raster, agreed: Sequence[Mapping[str, Any]] | None) -> list[Finding]:
+def bands(raster: Raster, agreed: Sequence[Mapping[str, Json]] | None) -> list[Finding]:
     """`bands`: how many there are, the type of each, and what means no data."""
     if agreed is None:
         return []

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.geometry.form import placed
+from merestone.json_value import JsonObject
 from merestone.results.finding import Finding, RowFaults
 from merestone.rules import catalogue
 
@@ -206,7 +207,7 @@ class Verdict:
         swapped = {"ordinate", "extent"}
         return frozenset(swapped if self.decision == "swapped" else {*swapped, "collapse", "validity", "antimeridian", "precision"})
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return {"decision": self.decision, "evidence": list(self.evidence)}
 

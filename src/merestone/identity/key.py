@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar import hashing
-from merestone.columnar.arrays import plain
+from merestone.columnar.arrays import one_chunk, plain
 from merestone.columnar.unicode import nfc
 from merestone.contract.contract import FieldType
 from merestone.identity.canonical import to_microseconds
@@ -191,8 +191,7 @@ def decode_keys(keys: pa.Array | pa.ChunkedArray, types: Sequence[pa.DataType] |
     Raises:
         ValueError: bytes that are not canonical keys, or keys of different rules.
     """
-    if isinstance(keys, pa.ChunkedArray):
-        keys = keys.combine_chunks()
+    keys = one_chunk(keys)
     valid = keys.drop_null()
     if len(valid) == 0:
         return [pa.nulls(len(keys), kind) for kind in types or []]
@@ -307,8 +306,7 @@ def feature_ids(data: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> pa.A
 
 def ids_of(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The same text, from canonical key bytes; they may be of several rules, as in the log of a version that changed the rule."""
-    if isinstance(keys, pa.ChunkedArray):
-        keys = keys.combine_chunks()
+    keys = one_chunk(keys)
     rules = _rules_of(keys)
     if len(rules) <= 1:
         columns = decode_keys(keys)

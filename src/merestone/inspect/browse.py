@@ -24,6 +24,7 @@ from merestone.document.json_reader import parse_json
 from merestone.document.yaml_reader import Document
 from merestone.errors import UsageError
 from merestone.identity import key as keys
+from merestone.json_value import Json, JsonObject
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import reading
 from merestone.lineage.store.deduplication import deduplicate_report
@@ -178,7 +179,7 @@ def sealed_of(store: Store, manifest: Manifest | HistoryLine) -> RunManifest:
     return read_manifest(store, manifest.lineage["run_manifest"], sha256=manifest.lineage["sha256"])
 
 
-def lineage_summary(store: Store, run_id: str) -> dict[str, Any]:
+def lineage_summary(store: Store, run_id: str) -> JsonObject:
     """What happened in a run, with `sealed_events` and, where rows had to be set aside, what deduplication found (`deduplication`).
 
     Of a run that `expired` only the tombstone is left; `sealed_events` are then those that were carried on for live features.
@@ -207,9 +208,9 @@ def lineage_summary(store: Store, run_id: str) -> dict[str, Any]:
     return summary
 
 
-def set_aside(store: Store, attempts: Sequence[RunManifest]) -> dict[str, Any]:
+def set_aside(store: Store, attempts: Sequence[RunManifest]) -> JsonObject:
     """What deduplication sets aside in a run, and the conflicts among it."""
-    total: dict[str, Any] = {"rows": 0, "standing": 0, "replays": 0, "corrections": 0, "conflicts": 0, "samples": []}
+    total: JsonObject = {"rows": 0, "standing": 0, "replays": 0, "corrections": 0, "conflicts": 0, "samples": []}
     for table in reading.scan(store, attempts, names=LINEAGE_ARROW_SCHEMA.names):
         found = deduplicate_report(table).to_json()
         for name in ("rows", "standing", "replays", "corrections", "conflicts"):
@@ -224,7 +225,7 @@ STEPS = 64
 """So many versions and runs are read for one feature, however many there are: more than the index has logs."""
 
 
-def why(dataset: Dataset, feature_id: str, limit: int | None = None, *, everything: bool = False) -> dict[str, Any]:
+def why(dataset: Dataset, feature_id: str, limit: int | None = None, *, everything: bool = False) -> JsonObject:
     """Why a feature is as it is: where it stands, the versions that touched it, the runs that met it. Newest first.
 
     What is read does not grow with the number of versions: the change logs of the newest STEPS versions, and of the version that the
@@ -301,7 +302,7 @@ def _canonical_keys(name: str, versions: Sequence[HistoryLine], feature_id: str)
     return list(dict.fromkeys(found))
 
 
-def canonical_key(name: str, key: Mapping[str, Any], feature_id: str) -> bytes:
+def canonical_key(name: str, key: Mapping[str, Json], feature_id: str) -> bytes:
     """The canonical key bytes of a feature id, under the key rule of a version of the dataset `name`.
 
     Raises:
@@ -334,7 +335,7 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text)
 
 
-def _touches(store: Store, versions: Sequence[HistoryLine], known_as: Any) -> Iterator[dict[str, Any]]:
+def _touches(store: Store, versions: Sequence[HistoryLine], known_as: Any) -> Iterator[JsonObject]:
     """What the change logs say of one key (its bytes under each key rule), newest version first."""
     for each in versions:
         rows = rows_of_keys(store, each.changes, known_as)

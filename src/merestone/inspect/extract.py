@@ -35,6 +35,7 @@ from merestone.identity import key as keys
 from merestone.inspect.in_geopackage import Held, fine_times, geometries_of
 from merestone.inspect.output import written_whole
 from merestone.inspect.text_crs import in_wgs84
+from merestone.json_value import Json, JsonObject
 
 RECORD_SEPARATOR = "\x1e"
 """What begins each text of a GeoJSON text sequence (RFC 8142)."""
@@ -63,7 +64,7 @@ class RowForm:
     """
 
     name: str
-    contract: Mapping[str, Any]
+    contract: Mapping[str, Json]
     key: tuple[str, ...]
     columns: Columns
     fine: frozenset[str] = frozenset()
@@ -140,7 +141,7 @@ def write_rows(form: RowForm, batches: Rows, path: str, columns: Sequence[str] |
     return count.rows
 
 
-def changes_file(version: Version, change: Changes, path: str, about: Mapping[str, Any] | None = None) -> None:
+def changes_file(version: Version, change: Changes, path: str, about: Mapping[str, Json] | None = None) -> None:
     """Write a change with its rows before and after.
 
     Args:
@@ -265,9 +266,9 @@ def change_features(table: pa.Table) -> Iterator[str]:
             )
 
 
-def collection(texts: Iterable[str], epsg: int, members: dict[str, Any] | None = None) -> Iterator[str]:
+def collection(texts: Iterable[str], epsg: int, members: JsonObject | None = None) -> Iterator[str]:
     """Features as one GeoJSON FeatureCollection in pieces of text; `members` are foreign members that stand before the features."""
-    head: dict[str, Any] = {"type": "FeatureCollection", **(members or {})}
+    head: JsonObject = {"type": "FeatureCollection", **(members or {})}
     if epsg != _WGS84:
         head["crs"] = {"type": "name", "properties": {"name": f"urn:ogc:def:crs:EPSG::{epsg}"}}
     yield f'{_json(head)[:-1]},"features":['
@@ -392,7 +393,7 @@ def _selected(form: RowForm, names: Sequence[str]) -> Any:
     return pa.schema([schema.field(name) for name in names], metadata=schema.metadata if form.columns.geometry in names else None)
 
 
-def _changes_parquet(version: Version, table: pa.Table, path: str, about: Mapping[str, Any] | None) -> None:
+def _changes_parquet(version: Version, table: pa.Table, path: str, about: Mapping[str, Json] | None) -> None:
     schema = version.columns.schema
     metadata = {FEED_METADATA: json.dumps(about, ensure_ascii=False)} if about is not None else {}
     if schema.metadata and b"geo" in schema.metadata:
@@ -404,8 +405,8 @@ def _changes_parquet(version: Version, table: pa.Table, path: str, about: Mappin
     pq.write_table(table, path, compression="zstd")
 
 
-def _changes_sequence(separator: str) -> Callable[[Version, Any, str, Mapping[str, Any] | None], None]:
-    def write(version: Version, table: pa.Table, path: str, _about: Mapping[str, Any] | None) -> None:
+def _changes_sequence(separator: str) -> Callable[[Version, Any, str, Mapping[str, Json] | None], None]:
+    def write(version: Version, table: pa.Table, path: str, _about: Mapping[str, Json] | None) -> None:
         rows = table.combine_chunks().to_batches()
         there = pa.Table.from_batches(in_wgs84(rows, ["geometry", "geometry_before"], version.columns.epsg), schema=table.schema)
         with Path(path).open("w", encoding="utf-8") as file:
@@ -424,7 +425,7 @@ _VERSION_WRITERS: dict[str, Callable[[RowForm, Sequence[str], Iterator[Any], str
     ".geojsons": _sequence(RECORD_SEPARATOR),
     ".geojsonl": _sequence(""),
 }
-_CHANGES_WRITERS: dict[str, Callable[[Version, Any, str, Mapping[str, Any] | None], None]] = {
+_CHANGES_WRITERS: dict[str, Callable[[Version, Any, str, Mapping[str, Json] | None], None]] = {
     ".parquet": _changes_parquet,
     ".geoparquet": _changes_parquet,
     ".geojsons": _changes_sequence(RECORD_SEPARATOR),
@@ -432,7 +433,7 @@ _CHANGES_WRITERS: dict[str, Callable[[Version, Any, str, Mapping[str, Any] | Non
 }
 
 
-def _writer(path: str, writers: dict[str, Any], parameter: str = "out") -> Any:
+def _writer(path: str, writers: JsonObject, parameter: str = "out") -> Any:
     found = writers.get(Path(path).suffix.lower())
     if found is None:
         raise UsageError(

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.errors import MerestoneError, UsageError
+from merestone.json_value import Json
 
 MOST_COLUMNS = 2000
 """How many columns a table of SQLite has at most, as it is commonly built."""
@@ -137,6 +138,6 @@ def _unused(names: set[str]) -> str:
     return name
 
 
-def geometries_of(contract: Mapping[str, Any], primary: str) -> list[str]:
+def geometries_of(contract: Mapping[str, Json], primary: str) -> list[str]:
     """The names of all geometry columns of a contract's body."""
     return [primary, *(each["name"] for each in contract["schema_fields"] if each["type"] == "geometry")]

@@ -20,6 +20,7 @@ from merestone.dataset.feed import Changes, Feed
 from merestone.dataset.manifest import DataFile
 from merestone.dataset.version import Dataset, Version
 from merestone.identity import key as keys
+from merestone.json_value import JsonObject
 from merestone.reference.ground import metres_per_unit, unit_name
 from merestone.reference.systems import horizontal, of_code
 from merestone.render import sampling
@@ -173,7 +174,7 @@ class _Side:
         self._keys = set(version.manifest.key["columns"])
         self._geometry = version.columns.geometry
 
-    def row(self, place: int) -> dict[str, Any]:
+    def row(self, place: int) -> JsonObject:
         if self._rows is None or self._place[place] < 0:
             return {}
         row = self._rows.slice(int(self._place[place]), 1).to_pylist()[0]
@@ -181,7 +182,7 @@ class _Side:
         return {**out, "": row.get(self._geometry)}
 
 
-def _differences(kind: str, fields: list[str] | None, old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _differences(kind: str, fields: list[str] | None, old: JsonObject, new: JsonObject) -> Iterator[tuple[str, Any, Any]]:
     if kind in ("added", "removed"):
         values = [(name, old.get(name), new.get(name)) for name in (new or old)]
         yield from [each for each in values if each[1] is not None or each[2] is not None][:_VALUES]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from merestone.change import guards
 from merestone.dataset.manifest import ObjectRef
 from merestone.dataset.record import RunRecord, Status, read_records
 from merestone.errors import InternalError, MerestoneError, UsageError
+from merestone.json_value import JsonObject
 from merestone.line import environment
 from merestone.line.run import Run, begin_attempt
 from merestone.lineage.store.witness import seen
@@ -162,7 +163,7 @@ def close(attempt: Attempt, made: int | None, record: RunRecord) -> tuple[str, .
     return ()
 
 
-def _delivered(run: Run) -> dict[str, Any]:
+def _delivered(run: Run) -> JsonObject:
     received = run.received
     by_bytes = {"bytes_sha256": run.bytes_sha256} if run.bytes_sha256 is not None else {}
     return by_bytes | ({"rows": received.rows, "set_digest": received.set_digest} if received else {})
@@ -196,7 +197,7 @@ def seal(run: Run, findings: Sequence[Finding] = ()) -> SealedRun | None:
     )
 
 
-def _own_rejects(run: Run) -> list[dict[str, Any]]:
+def _own_rejects(run: Run) -> list[JsonObject]:
     """The file of the run's rejected rows, as its run manifest remembers it."""
     file = run.rejects_file
     return [{"path": file.path, "bytes": file.bytes, "sha256": file.sha256}] if file is not None else []
@@ -207,7 +208,7 @@ def failed(run: Run, fault: BaseException) -> None:
 
     Where the fault came after the version had become current, nothing is on record as failed: the next run writes up that it was published.
     """
-    error: dict[str, Any] = {"kind": "internal", "message": repr(fault), "field": None, "hint": "please report this, with the run record"}
+    error: JsonObject = {"kind": "internal", "message": repr(fault), "field": None, "hint": "please report this, with the run record"}
     if isinstance(fault, KeyboardInterrupt):
         error = {"kind": "interrupted", "message": "interrupted by the user", "field": None, "hint": "run the command again"}
     if isinstance(fault, MerestoneError):

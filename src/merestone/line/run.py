@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any
 
 import pyarrow as pa
 
@@ -22,6 +21,7 @@ from merestone.dataset.record import read_records
 from merestone.dataset.scheme import Scheme, scheme_of
 from merestone.engine.port import Engine
 from merestone.errors import InternalError, UsageError
+from merestone.json_value import JsonObject
 from merestone.line import environment
 from merestone.line.comparing.published_rows import Published, by_partition
 from merestone.line.preparing.prepared import Prepared
@@ -59,7 +59,7 @@ class Run:
     step: Step = no_step
     evidence: RowEvidence = field(default_factory=lambda: RowEvidence(hold=True))
     rejects_file: ObjectRef | None = None
-    confirmations: list[dict[str, Any]] = field(default_factory=list)
+    confirmations: list[JsonObject] = field(default_factory=list)
     prepared: Prepared | None = None
     received: Received | None = None
     bytes_sha256: str | None = None

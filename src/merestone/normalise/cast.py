@@ -12,9 +12,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -58,7 +59,7 @@ class CastPlan:
     """
 
     columns: tuple[ColumnPlan, ...]
-    schema: Any
+    schema: pa.Schema
     findings: tuple[Finding, ...]
 
 
@@ -119,7 +120,7 @@ def plan_cast(
     return CastPlan(tuple(plans), schema, tuple(findings))
 
 
-def cast_batch(batch: pa.RecordBatch, plan: CastPlan) -> tuple[Any, list[RowFaults]]:
+def cast_batch(batch: pa.RecordBatch, plan: CastPlan) -> tuple[pa.RecordBatch, list[RowFaults]]:
     """One delivered batch in the plan's schema, and the rows with values that do not fit (rule `type`); those values are null.
 
     NaN in an attribute becomes null, text becomes NFC. Never loses a row.
@@ -186,13 +187,13 @@ def _column(target: str, name: str, kind: FieldType | None, named: Mapping[str, 
     return ColumnPlan(target, kind, place, json_text=json_text, utc=utc, hopeless=hopeless)
 
 
-def _fault(each: ColumnPlan, given: Any, bad: Any) -> RowFaults:
+def _fault(each: ColumnPlan, given: pa.Array, bad: npt.NDArray[np.bool_]) -> RowFaults:
     rows = np.flatnonzero(bad)
     held = given.take(pa.array(rows))
     return catalogue.TYPE.faults(each.target, rows, _shown(held), kind=each.kind)
 
 
-def _shown(array: pa.Array) -> Any:
+def _shown(array: pa.Array) -> pa.Array:
     """Values as text for a message, none longer than a message can show."""
     # Not silenced: Arrow has no text for lists, structs and bytes. Python has, so every value is shown.
     try:

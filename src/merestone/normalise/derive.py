@@ -5,8 +5,6 @@ Not here: whether a delivered measure was right; derived fields are never compar
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -82,7 +80,7 @@ def _geodesic(shapes: npt.NDArray[np.object_], crs: CRS, *, is_area: bool) -> np
     return out
 
 
-def _typed(values: npt.NDArray[np.float64], field: Field) -> Any:
+def _typed(values: npt.NDArray[np.float64], field: Field) -> pa.Array:
     floats = pa.array(values, mask=np.isnan(values))
     if field.type.kind == "integer":
         return pc.round(floats).cast(pa.int64())

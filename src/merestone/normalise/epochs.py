@@ -6,10 +6,9 @@ Clauses: ISO 19111, 6.2.9 (coordinates in a dynamic reference system need an epo
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyproj.exceptions import CRSError
 
+from merestone.json_value import JsonObject
 from merestone.reference.systems import is_dynamic, may_move, of_code, system
 from merestone.results.finding import Finding
 from merestone.rules import catalogue
@@ -21,7 +20,7 @@ def stored_epoch(column: GeometryColumn | None, epsg: int) -> float | None:
     return column.epoch if column is not None and may_move(of_code(epsg)) else None
 
 
-def check_epoch(column: GeometryColumn, before: dict[str, Any] | None, version: str) -> list[Finding]:
+def check_epoch(column: GeometryColumn, before: JsonObject | None, version: str) -> list[Finding]:
     """What is to be said of the epoch of a delivery.
 
     Args:

@@ -5,8 +5,6 @@ Not here: the rounding itself (`geometry.kernel`, `columnar.rounding`), validity
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -38,7 +36,7 @@ _KINDS = (
 )  # fmt: skip
 
 
-def snap(wkb: pa.Array, contract: Contract, scan: Scan | None = None) -> tuple[Any, list[RowFaults], Steps]:
+def snap(wkb: pa.Array, contract: Contract, scan: Scan | None = None) -> tuple[pa.Array, list[RowFaults], Steps]:
     """Geometries in the stored form of a contract.
 
     Args:
@@ -76,7 +74,7 @@ def snap(wkb: pa.Array, contract: Contract, scan: Scan | None = None) -> tuple[A
     return stored, faults, _steps(faults, len(stored), contract)
 
 
-def snap_numbers(batch: pa.RecordBatch, contract: Contract) -> tuple[Any, list[RowFaults]]:
+def snap_numbers(batch: pa.RecordBatch, contract: Contract) -> tuple[pa.RecordBatch, list[RowFaults]]:
     """A batch with its numbers kept to the decimals or digits of their fields, and the rows whose numbers cannot be (a warning)."""
     faults: list[RowFaults] = []
     for field in contract.schema_fields:

@@ -5,8 +5,6 @@ Not here: choosing the operation (`reference.operation`), whether the delivered 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -43,7 +41,7 @@ def operation_for(
     return choose_operation(column.crs or "", epsg, rule, grids, wanted)
 
 
-def apply_operation(wkb: pa.Array, operation: Operation) -> tuple[Any, npt.NDArray[np.bool_]]:
+def apply_operation(wkb: pa.Array, operation: Operation) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """Geometries in the target CRS, x and y only; Z and M stay.
 
     Args:

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,12 @@ import pyarrow.compute as pc
 from merestone.columnar.unicode import nfc
 from merestone.contract.contract import FieldType
 from merestone.document.json_reader import parse_json
+from merestone.json_value import Json
 
 Mask = npt.NDArray[np.bool_]
-Cast = tuple[Any, Mask]
+Cast = tuple[pa.Array, Mask]
+Value: TypeAlias = object
+"""A value of a contract type, as Python has it."""
 
 _TIMES = {"date", "time", "timestamp", "timestamp_local"}
 _FROM_JSON = {"string", "list", "struct", *_TIMES}
@@ -68,7 +71,7 @@ def delivered_kind(given: pa.DataType, *, json_text: bool = False, utc: bool = F
         return FieldType("list", members=(("item", delivered_kind(given.value_type)),))
     if pa.types.is_struct(given):
         return FieldType("struct", members=tuple((each.name, delivered_kind(each.type)) for each in given))
-    tests: tuple[tuple[Callable[[Any], bool], str], ...] = (
+    tests: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
         (pa.types.is_null, "null"), (is_text, "string"), (pa.types.is_integer, "integer"), (pa.types.is_floating, "number"),
         (pa.types.is_boolean, "boolean"), (pa.types.is_date, "date"), (pa.types.is_time, "time"), (is_bytes, "binary"),
     )  # fmt: skip
@@ -108,7 +111,7 @@ def never(given: pa.DataType, kind: FieldType, *, json_text: bool, utc: bool) ->
     return None if there in fitting else f"{found} where {kind} is agreed"
 
 
-def _never_struct(given: Any, kind: FieldType, *, utc: bool) -> str | None:
+def _never_struct(given: pa.DataType, kind: FieldType, *, utc: bool) -> str | None:
     members = dict(kind.members)
     for each in given:
         name = unicodedata.normalize("NFC", each.name)
@@ -180,7 +183,7 @@ def is_listlike(given: pa.DataType) -> bool:
     return bool(pa.types.is_list(given) or pa.types.is_large_list(given) or pa.types.is_fixed_size_list(given))
 
 
-def _text(array: Any) -> Any:
+def _text(array: pa.Array) -> pa.Array:
     return nfc(array.cast(pa.string()))
 
 
@@ -302,9 +305,9 @@ def _from_text(array: pa.Array, kind: FieldType) -> Cast:
     return out, bad | ~np.asarray(pc.fill_null(shaped, True))
 
 
-def _clock(text: Any) -> Any:
+def _clock(text: pa.Array) -> pa.Array:
     """Times of day, which Arrow parses only as part of a date."""
-    on_a_day = pc.binary_join_element_wise("1970-01-01T", text, "")
+    on_a_day: pa.Array = pc.binary_join_element_wise("1970-01-01T", text, "")
     return on_a_day.cast(pa.timestamp("us")).view(pa.int64()).view(pa.time64("us"))
 
 
@@ -337,7 +340,7 @@ def _struct(array: pa.Array, kind: FieldType, *, utc: bool) -> Cast:
     return pa.StructArray.from_arrays(children, fields=list(arrow_type(kind)), mask=empty), bad
 
 
-def _from_json(array: Any, kind: FieldType) -> Cast:
+def _from_json(array: pa.Array, kind: FieldType) -> Cast:
     """JSON texts, one Python value each: GDAL writes them only for columns of objects and of mixed types, at a speed below this one's.
 
     In a column of mixed types it writes strings without quotes: what is not JSON is a string, and what could be a string or a number is
@@ -357,11 +360,11 @@ def _from_json(array: Any, kind: FieldType) -> Cast:
     return pa.array(out, arrow_type(kind)), bad
 
 
-def _no_number(text: str) -> Any:
+def _no_number(text: str) -> NoReturn:
     raise ValueError(text)  # JSON has neither NaN nor Infinity
 
 
-def _typed(value: Any, kind: FieldType) -> Any:
+def _typed(value: Json | Decimal, kind: FieldType) -> Value:
     """A JSON value as a value of a contract type.
 
     Raises:
@@ -394,7 +397,7 @@ def _typed(value: Any, kind: FieldType) -> Any:
     raise ValueError(value)
 
 
-def _typed_number(value: int | Decimal, kind: FieldType) -> Any:
+def _typed_number(value: int | Decimal, kind: FieldType) -> Value:
     if kind.kind == "integer" and value == int(value) and -(2**63) <= value < 2**63:
         return int(value)
     if kind.kind == "number" and (isinstance(value, Decimal) or int(float(value)) == value):
@@ -406,7 +409,7 @@ def _typed_number(value: int | Decimal, kind: FieldType) -> Any:
     raise ValueError(value)
 
 
-def _attempt(array: pa.Array, parse: Callable[[Any], Any]) -> Cast:
+def _attempt(array: pa.Array, parse: Callable[[pa.Array], pa.Array]) -> Cast:
     """Cast a column at once; where that fails, halve it until the rows that fail stand alone."""
     try:
         return parse(array), np.zeros(len(array), dtype=bool)

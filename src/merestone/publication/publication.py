@@ -6,8 +6,9 @@ Not here: what a consumer may rely on (`contract`), the order of the line (`line
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from merestone.json_value import JsonObject
 from merestone.source.port import SourceSpec
 
 
@@ -21,10 +22,10 @@ class KeyRule:
     columns: tuple[str, ...]
     derive: str | None = None
     made_from: tuple[str, ...] = ()
-    published: dict[str, Any] | None = None
+    published: JsonObject | None = None
 
     @classmethod
-    def of_manifest(cls, record: dict[str, Any], *, published: bool) -> KeyRule:
+    def of_manifest(cls, record: JsonObject, *, published: bool) -> KeyRule:
         """The rule of a published version, for its own rows (`published`) or for a delivery like those that it was made from."""
         made_from = tuple(each["name"] for each in record.get("from", ()))
         return cls(tuple(record["columns"]), record["derive"], made_from, dict(record) if published else None)
@@ -126,6 +127,6 @@ class Publication:
     lineage_retention: LineageRetention | None = None
     notices: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The settings as they stand in the run record."""
         return asdict(self)

@@ -35,6 +35,7 @@ from merestone.document.yaml_reader import Document, path_text
 from merestone.document.yaml_reader import Path as KeyPath
 from merestone.errors import UsageError
 from merestone.identity.derived import COLUMN, RULES
+from merestone.json_value import JsonObject
 from merestone.publication.publication import (
     CrsRule,
     FilesRule,
@@ -387,14 +388,14 @@ def named_places(path: str) -> dict[KeyPath, str]:
     return _named(_tree(path), path)
 
 
-def _tree(path: str) -> dict[str, Any]:
+def _tree(path: str) -> JsonObject:
     try:
         return read_document(path, what="publication").tree
     except UsageError:
         return {}  # whoever needs the whole file reads it again, and says what is wrong with it
 
 
-def _named(tree: dict[str, Any], path: str) -> dict[KeyPath, str]:
+def _named(tree: JsonObject, path: str) -> dict[KeyPath, str]:
     found: dict[KeyPath, str] = {}
     for key in PLACES:
         value = _at(tree, key)
@@ -419,7 +420,7 @@ def _read(path: str, contract: Contract | None, document: Document | None = None
     return _assemble(path, places, values, contract), contract
 
 
-def _settings(path: str, document: Document) -> tuple[dict[str, Any], dict[tuple[str | int, ...], str]]:
+def _settings(path: str, document: Document) -> tuple[JsonObject, dict[tuple[str | int, ...], str]]:
     report = Report(document)
     values = PUBLICATION.read(document.tree, (), report)
     _laws(values, report)
@@ -438,7 +439,7 @@ def _folder(path: str) -> str:
     return os.path.dirname(local_path(path))  # noqa: PTH120 - a text, as all places are
 
 
-def _places(values: dict[str, Any], base: str, report: Report) -> dict[KeyPath, str]:
+def _places(values: JsonObject, base: str, report: Report) -> dict[KeyPath, str]:
     """The absolute path of every place that the file names, by key. What is not a place is reported; what is elsewhere is left to `NOT_YET`."""
     found: dict[KeyPath, str] = {}
     for key in PLACES:
@@ -460,7 +461,7 @@ def _at(values: Any, path: KeyPath) -> Any:
     return values
 
 
-def _laws(values: dict[str, Any], report: Report) -> None:
+def _laws(values: JsonObject, report: Report) -> None:
     """Rules that bind several keys."""
     partition = values.get("partition")
     if isinstance(partition, dict):
@@ -482,7 +483,7 @@ def _laws(values: dict[str, Any], report: Report) -> None:
         report.add(("crs", "strategies"), "names a strategy twice", "name each once, in order of preference")
 
 
-def _assemble(path: str, places: dict[KeyPath, str], values: dict[str, Any], contract: Contract) -> Publication:
+def _assemble(path: str, places: dict[KeyPath, str], values: JsonObject, contract: Contract) -> Publication:
     lineage = values.get("lineage", {})
     crs = dict(values.get("crs", {}))
     for name in ("strategies", "accept"):
@@ -513,7 +514,7 @@ def _assemble(path: str, places: dict[KeyPath, str], values: dict[str, Any], con
     )
 
 
-def _source(value: str | dict[str, Any], places: dict[KeyPath, str]) -> SourceSpec:
+def _source(value: str | JsonObject, places: dict[KeyPath, str]) -> SourceSpec:
     if isinstance(value, str):
         return SourceSpec(places[("source",)])
     return SourceSpec(
@@ -526,11 +527,11 @@ def _source(value: str | dict[str, Any], places: dict[KeyPath, str]) -> SourceSp
     )
 
 
-def _partition(value: str | dict[str, Any]) -> PartitionRule:
+def _partition(value: str | JsonObject) -> PartitionRule:
     return PartitionRule(by="none") if value == "none" or isinstance(value, str) else PartitionRule(**value)
 
 
-def _derived(path: str, stated: dict[str, Any], contract: Contract) -> KeyRule:
+def _derived(path: str, stated: JsonObject, contract: Contract) -> KeyRule:
     made_from = tuple(stated["from"])
     if contract.key and contract.key != made_from:
         raise UsageError(
@@ -555,7 +556,7 @@ def _derived(path: str, stated: dict[str, Any], contract: Contract) -> KeyRule:
     return KeyRule((COLUMN,), stated["derive"], made_from)
 
 
-def _key(path: str, stated: list[str] | dict[str, Any] | None, contract: Contract) -> KeyRule:
+def _key(path: str, stated: list[str] | JsonObject | None, contract: Contract) -> KeyRule:
     if isinstance(stated, dict):
         return _derived(path, stated, contract)
     columns = tuple(stated) if stated is not None else contract.key

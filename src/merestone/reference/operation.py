@@ -18,6 +18,7 @@ from pyproj.transformer import AreaOfInterest, TransformerGroup
 
 from merestone.errors import MissingError
 from merestone.heard import heard
+from merestone.json_value import JsonObject
 from merestone.reference.area import Box
 from merestone.reference.grids import GridFile, GridFiles, names_in, with_paths
 from merestone.reference.ground import metres_per_unit
@@ -82,7 +83,7 @@ class Operation:
         """PROJ's transformer of the pipeline; pyproj keeps one per thread behind it."""
         return _transformer(self.pipeline, self.grids)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """What decides the numbers that come out: the record of a version, and part of the processing key."""
         return {
             "name": self.name,

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
 
 from pyproj import CRS
 from pyproj.crs import Datum  # type: ignore[attr-defined]  # public, and not in its stub
 from pyproj.exceptions import CRSError
+
+from merestone.json_value import JsonObject
 
 _EQUIVALENT = 70  # PROJ's confidence for "equivalent definition, another name"
 _OLD_GML = re.compile(r"^https?://www\.opengis\.net/gml/srs/epsg\.xml#")
@@ -59,9 +60,9 @@ def foreign_name(code: int) -> str | None:
     return None if named is None or named["authority"] == "EPSG" else f"{named['authority']}:{named['code']}"
 
 
-def projjson(code: int) -> dict[str, Any]:
+def projjson(code: int) -> JsonObject:
     """The description of an EPSG system as files carry it."""
-    found: dict[str, Any] = of_code(code).to_json_dict()
+    found: JsonObject = of_code(code).to_json_dict()
     return found
 
 

@@ -9,9 +9,9 @@ SARIF: OASIS SARIF 2.1.0, one result a finding, the delivery as its artifact; sa
 from __future__ import annotations
 
 import json
-from typing import Any
 from urllib.parse import quote
 
+from merestone.json_value import JsonObject
 from merestone.render.text import finding as finding_lines
 from merestone.render.text import observed
 from merestone.render.xml_text import Element, document
@@ -100,9 +100,9 @@ def sarif(result: CheckResult, *, version: str) -> str:
     return json.dumps(log, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _sarif_result(each: Finding, names: list[str], delivery: str) -> dict[str, Any]:
+def _sarif_result(each: Finding, names: list[str], delivery: str) -> JsonObject:
     name = f"{each.surface}.{each.rule}"
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "ruleId": name,
         "ruleIndex": names.index(name),
         "level": "error" if each.severity == "error" else "warning",

@@ -10,7 +10,9 @@ import html
 import json
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
+
+from merestone.json_value import Json
 
 _HEAD: Final = """<!DOCTYPE html>
 <html lang="en">
@@ -33,7 +35,7 @@ def framed(title: str, style: str, body: str) -> str:
     return f"{_HEAD}<title>{html.escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
 
 
-def self_contained(name: str, title: str, data: Mapping[str, Any]) -> str:
+def self_contained(name: str, title: str, data: Mapping[str, Json]) -> str:
     """A page that draws its data, as HTML text: `name`.html, `name`.css and `name`.js beside this module, over page.css and page.js.
 
     Args:

@@ -6,20 +6,20 @@ Not here: the facts (`run_facts`). The same run gives the same text.
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from merestone.json_value import JsonObject
 from merestone.render.run_facts import RunFacts, stamp
 
 VOCABULARY = "urn:merestone:prov:"
 
 
-def document(facts: RunFacts) -> dict[str, Any]:
+def document(facts: RunFacts) -> JsonObject:
     """The PROV-JSON document: delivery and versions are entities, the run and its steps activities, the software agents."""
     prefix = {"m": VOCABULARY, "run": f"urn:uuid:{facts.uuid}:", "data": f"{facts.namespace.rstrip('/')}#"}
-    entities: dict[str, Any] = {}
-    out: dict[str, Any] = {"prefix": prefix, "entity": entities}
+    entities: JsonObject = {}
+    out: JsonObject = {"prefix": prefix, "entity": entities}
     run = "run:run"
-    activities: dict[str, Any] = {
+    activities: JsonObject = {
         run: {
             "prov:startTime": stamp(facts.started),
             "prov:endTime": stamp(facts.ended),
@@ -32,11 +32,11 @@ def document(facts: RunFacts) -> dict[str, Any]:
             **{f"m:{name}": value for name, value in facts.verdict.items()},
         }
     }
-    agents: dict[str, Any] = {}
-    used: dict[str, Any] = {}
-    associated: dict[str, Any] = {}
-    informed: dict[str, Any] = {}
-    derived: dict[str, Any] = {}
+    agents: JsonObject = {}
+    used: JsonObject = {}
+    associated: JsonObject = {}
+    informed: JsonObject = {}
+    derived: JsonObject = {}
     sources = []
     if facts.delivery is not None:
         entities["run:delivery"] = {
@@ -81,10 +81,10 @@ def document(facts: RunFacts) -> dict[str, Any]:
     return {**out, **{name: value for name, value in parts.items() if value}}
 
 
-def text(found: dict[str, Any]) -> str:
+def text(found: JsonObject) -> str:
     """The document as JSON text."""
     return json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _known(values: dict[str, Any]) -> dict[str, Any]:
+def _known(values: JsonObject) -> JsonObject:
     return {name: value for name, value in values.items() if value is not None}

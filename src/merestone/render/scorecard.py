@@ -8,8 +8,8 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from merestone.json_value import JsonObject
 from merestone.render.page import framed
 from merestone.render.xml_text import Element, document
 from merestone.words import count, plural
@@ -71,7 +71,7 @@ class Score:
         return found
 
 
-def to_json(name: str, scores: Sequence[Score], limits: Thresholds) -> dict[str, Any]:
+def to_json(name: str, scores: Sequence[Score], limits: Thresholds) -> JsonObject:
     """The JSON object."""
     runs = [
         {

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from merestone.json_value import JsonObject
 from merestone.results.form import PERSON, to_json, when_set
 from merestone.results.notebook import Shown
 
@@ -38,7 +40,7 @@ class Sample:
     y: float | None = None
     observed: str | None = field(default=None, metadata=when_set())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The object in `findings[].features`."""
         return dict(to_json(self))
 
@@ -71,7 +73,7 @@ class Finding(Shown):
     remedy: str = ""
     per_row: bool = dataclasses.field(default=False, metadata=PERSON)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The object in `findings`."""
         return dict(to_json(self))
 
@@ -89,7 +91,7 @@ class RowFaults:
     severity: Severity
     expected: str
     rows: npt.NDArray[np.int64]
-    observed: Any
+    observed: pa.Array
     remedy: str = ""
 
 
@@ -106,10 +108,10 @@ class Steps:
     stage: str
     event_type: Literal["TRANSFORM", "VALIDATE", "REJECT", "CAST", "SNAP"]
     verdict: npt.NDArray[np.uint8]
-    reason: Any
+    reason: pa.Array | pa.Scalar | str | None
     source_crs: str
     target_crs: str
     strategy_index: int | None = None
     accuracy_m: float | None = None
     tool_version: str | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: JsonObject = field(default_factory=dict)

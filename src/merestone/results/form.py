@@ -16,7 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path  # noqa: TID253 - the type of a value; nothing is opened
 from typing import Any, Final, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-PERSON: Final[Mapping[str, Any]] = {"merestone.person": True}
+from merestone.json_value import Json, JsonObject
+
+PERSON: Final[Mapping[str, Json]] = {"merestone.person": True}
 """Metadata of a field that only people read."""
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _NAME, _WHEN_SET = "merestone.name", "merestone.when_set"
@@ -24,12 +26,12 @@ _ENTRY = re.compile(r"^ {4}(?P<name>\w+): (?P<words>.*)$")
 _PLAIN: Final[Mapping[type, str]] = {bool: "boolean", int: "integer", float: "number", str: "string", Path: "string"}
 
 
-def renamed(name: str) -> dict[str, Any]:
+def renamed(name: str) -> JsonObject:
     """Metadata of a field that has another name in JSON (`from` cannot be a name in Python)."""
     return {_NAME: name}
 
 
-def when_set() -> dict[str, Any]:
+def when_set() -> JsonObject:
     """Metadata of a field that the object lacks where it is None."""
     return {_WHEN_SET: True}
 
@@ -90,29 +92,29 @@ def summary(kind: type) -> str:
     return " ".join((kind.__doc__ or "").strip().partition("\n\n")[0].split())
 
 
-def schema(kind: type, name: str | None = None) -> dict[str, Any]:
+def schema(kind: type, name: str | None = None) -> JsonObject:
     """The JSON Schema (draft 2020-12) of the object that `to_json` makes of a class.
 
     Args:
         kind: a dataclass.
         name: the title; by default the name of the class.
     """
-    shared: dict[str, Any] = {}
+    shared: JsonObject = {}
     whole = _of_class(kind, shared)
-    out: dict[str, Any] = {"$schema": DRAFT, "title": name or kind.__name__, **whole}
+    out: JsonObject = {"$schema": DRAFT, "title": name or kind.__name__, **whole}
     if shared:
         out["$defs"] = dict(sorted(shared.items()))
     return out
 
 
-def schema_of_any(kinds: Sequence[type], name: str) -> dict[str, Any]:
+def schema_of_any(kinds: Sequence[type], name: str) -> JsonObject:
     """The JSON Schema of the object of one of several classes."""
-    shared: dict[str, Any] = {}
+    shared: JsonObject = {}
     choices = [_of_type(each, shared) for each in kinds]
     return {"$schema": DRAFT, "title": name, "anyOf": choices, "$defs": dict(sorted(shared.items()))}
 
 
-def _of_class(kind: type, shared: dict[str, Any]) -> dict[str, Any]:
+def _of_class(kind: type, shared: JsonObject) -> JsonObject:
     hints, words = get_type_hints(kind), described(kind)
     listed = fields(kind)
     properties = {}
@@ -134,7 +136,7 @@ def _present(hint: Any) -> Any:
     return Union[tuple(each for each in get_args(hint) if each is not type(None))]  # noqa: UP007 - the parts are known at run time only
 
 
-def _of_typed_dict(kind: Any, shared: dict[str, Any]) -> dict[str, Any]:
+def _of_typed_dict(kind: Any, shared: JsonObject) -> JsonObject:
     hints = get_type_hints(kind)
     return {
         "description": summary(kind),
@@ -145,7 +147,7 @@ def _of_typed_dict(kind: Any, shared: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_type(hint: Any, shared: dict[str, Any]) -> dict[str, Any]:
+def _of_type(hint: Any, shared: JsonObject) -> JsonObject:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return {}
@@ -174,7 +176,7 @@ def _of_type(hint: Any, shared: dict[str, Any]) -> dict[str, Any]:
     raise TypeError(f"{hint!r} has no JSON Schema")
 
 
-def _of_union(forms: list[dict[str, Any]]) -> dict[str, Any]:
+def _of_union(forms: list[JsonObject]) -> JsonObject:
     """`str | None` as one type list or one enum where that says it, anything else as anyOf."""
     if any(form == {} for form in forms):
         return {}

@@ -10,6 +10,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from merestone.json_value import Json
 from merestone.results import form
 
 ROWS = 20
@@ -46,7 +47,7 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], more:
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}{rest}</tbody></table>"
 
 
-def facts(title: str, rows: Mapping[str, Any]) -> str:
+def facts(title: str, rows: Mapping[str, Json]) -> str:
     """Names and values, one pair a row."""
     return _whole(title, [(name, _cell(each)) for name, each in rows.items()])
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
+from merestone.json_value import Json
 from merestone.results.finding import Finding
 from merestone.results.form import PERSON, renamed, to_json, when_set
 from merestone.results.notebook import Shown
@@ -310,7 +311,7 @@ class CheckResult(Shown):
         return self.status != "pass"
 
 
-def of_counts(counts: Mapping[str, Any]) -> Counts:
+def of_counts(counts: Mapping[str, Json]) -> Counts:
     """The counts that a manifest or a run record holds, by name; what it does not hold is 0."""
     return Counts(**{name: int(counts.get(name, 0)) for name in CLASSES + LABELS})
 

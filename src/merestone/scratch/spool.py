@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.errors import StoreError
+from merestone.json_value import JsonObject
 from merestone.normalise.cast import MACHINERY
 
 ROW = MACHINERY + "row"
@@ -105,7 +106,7 @@ class Numbers:
                 yield np.frombuffer(data, np.float64).reshape(-1, self._width)
 
 
-def shuffle(spool: Spool, folder: str, name: str, bucket: npt.NDArray[np.int32], buckets: int, extra: dict[str, Any]) -> list[Spool]:
+def shuffle(spool: Spool, folder: str, name: str, bucket: npt.NDArray[np.int32], buckets: int, extra: JsonObject) -> list[Spool]:
     """Split a spool into buckets; a column ROW says which row of the spool each one was.
 
     Args:

@@ -13,7 +13,7 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
-from merestone.source.columns import plain
+from merestone.source.columns import storage_of
 
 _SHORTEST_WKB = 9  # byte order, type, and a count of 0
 
@@ -29,7 +29,7 @@ def fault_of(batch: pa.RecordBatch, schema: pa.Schema, geometries: Collection[in
     if batch.schema.types != schema.types:
         return "its columns have other types than the driver announced"
     for at, field in enumerate(schema):
-        said = _fault(plain(batch.column(at)), at in geometries)
+        said = _fault(storage_of(batch.column(at)), at in geometries)
         if said is not None:
             return f"column {field.name or 'geometry'!r}: {said}"
     return None

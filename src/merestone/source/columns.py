@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,14 +56,14 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return plain_type(kind.storage_type) if isinstance(kind, pa.BaseExtensionType) else kind
 
 
-def plain(array: Any) -> Any:
+def storage_of(array: pa.Array) -> pa.Array:
     """The storage array under any extension type."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     return array
 
 
-def checked_text(array: Any, *, path: str, name: str, first_row: int) -> Any:
+def checked_text(array: pa.Array, *, path: str, name: str, first_row: int) -> pa.Array:
     """The same array, its text proved to be UTF-8, whatever the layout.
 
     Args:
@@ -94,7 +93,7 @@ _ALWAYS_UTF8 = (
 _STATED = "have it exported again as UTF-8, or state the true encoding in source.encoding"
 
 
-def decoded(raw: Any, codec: str, *, path: str, name: str, first_row: int, remedy: str = _STATED) -> Any:
+def decoded(raw: pa.Array, codec: str, *, path: str, name: str, first_row: int, remedy: str = _STATED) -> pa.Array:
     """Bytes of one column as text.
 
     Args:
@@ -147,7 +146,7 @@ def undecodable(
     )
 
 
-def _decoded_at_once(raw: Any, codec: str) -> Any:
+def _decoded_at_once(raw: pa.Array, codec: str) -> pa.Array:
     """Decode all values in one call: each is led by a zero byte, which no value contains and every such codec keeps."""
     valid = raw.is_valid()
     filled = raw.fill_null(b"")

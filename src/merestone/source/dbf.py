@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +59,7 @@ class DbfTable:
     records: npt.NDArray[np.uint8]
     live: npt.NDArray[np.int64]
     codec: str
-    schema: Any
+    schema: pa.Schema
     findings: tuple[Finding, ...]
 
 
@@ -99,7 +98,7 @@ def open_dbf(path: Path, *, shown: str, encoding: str | None) -> DbfTable:
     return DbfTable(shown, fields, records, live, codec, schema, findings)
 
 
-def batches(table: DbfTable, batch_rows: int) -> Iterator[tuple[list[Any], npt.NDArray[np.int64]]]:
+def batches(table: DbfTable, batch_rows: int) -> Iterator[tuple[list[pa.Array], npt.NDArray[np.int64]]]:
     """The columns of each batch of live records, in field order, as pyarrow arrays of `table.schema`.
 
     With them, per field: how many values fill the width of their text column to the last byte.
@@ -155,14 +154,14 @@ def _name(raw: bytes, codec: str, shown: str) -> str:
         raise undecodable(fault, raw, codec, path=shown, name="(a column name)", row=0) from None
 
 
-def _rows(records: Any, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+def _rows(records: npt.NDArray[np.uint8], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     """The records of some rows, copied out of the memory map; a run without gaps is read in one piece."""
     if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
         return np.array(records[rows[0] : rows[-1] + 1])
     return np.array(records[rows])
 
 
-def _arrow(each: DbfField, records: Any, live: npt.NDArray[np.int64]) -> pa.DataType:
+def _arrow(each: DbfField, records: npt.NDArray[np.uint8], live: npt.NDArray[np.int64]) -> pa.DataType:
     if each.kind == "C":
         return pa.string()
     if each.kind == "L":
@@ -176,7 +175,7 @@ def _arrow(each: DbfField, records: Any, live: npt.NDArray[np.int64]) -> pa.Data
     return pa.int64()
 
 
-def _all_int64(each: DbfField, records: Any, live: npt.NDArray[np.int64]) -> bool:
+def _all_int64(each: DbfField, records: npt.NDArray[np.uint8], live: npt.NDArray[np.int64]) -> bool:
     """Whether a wide number column without decimals holds 64-bit integers throughout (some writers put floats there)."""
     for at in range(0, len(live), _SCAN_ROWS):
         values = _numbers(_rows(records, live[at : at + _SCAN_ROWS])[:, each.start : each.start + each.width])
@@ -187,7 +186,7 @@ def _all_int64(each: DbfField, records: Any, live: npt.NDArray[np.int64]) -> boo
     return True
 
 
-def _column(cells: npt.NDArray[np.uint8], each: DbfField, kind: Any, table: DbfTable, rows: npt.NDArray[np.int64]) -> Any:
+def _column(cells: npt.NDArray[np.uint8], each: DbfField, kind: pa.DataType, table: DbfTable, rows: npt.NDArray[np.int64]) -> pa.Array:
     if each.kind == "C":
         _refuse_text_behind_nul(cells, each, table, rows)
         raw = _trimmed(cells)
@@ -239,7 +238,9 @@ def _decode_one(value: bytes | None, table: DbfTable, name: str, row: int) -> No
             raise undecodable(fault, value, table.codec, path=table.path, name=name, row=row) from None
 
 
-def _parsed(text: Any, each: DbfField, table: DbfTable, rows: npt.NDArray[np.int64], parse: Any, wanted: str) -> Any:
+def _parsed(
+    text: pa.Array, each: DbfField, table: DbfTable, rows: npt.NDArray[np.int64], parse: Callable[[pa.Array], pa.Array], wanted: str
+) -> pa.Array:
     try:
         return parse(text)
     except pa.ArrowInvalid:
@@ -297,7 +298,13 @@ def _declared(path: Path, ldid: int, shown: str) -> tuple[str | None, str]:
 
 
 def _encoding(
-    path: Path, ldid: int, shown: str, asserted: str | None, text_places: list[tuple[int, int]], records: Any, live: npt.NDArray[np.int64]
+    path: Path,
+    ldid: int,
+    shown: str,
+    asserted: str | None,
+    text_places: list[tuple[int, int]],
+    records: npt.NDArray[np.uint8],
+    live: npt.NDArray[np.int64],
 ) -> tuple[str, tuple[Finding, ...]]:
     """The codec of the table's text, and what there is to say about how it was found.
 
@@ -348,7 +355,9 @@ def _cpg_codec(text: str) -> str | None:
         return None
 
 
-def _byte_kinds(text_places: list[tuple[int, int]], records: Any, live: npt.NDArray[np.int64]) -> tuple[bool, bool, bool, bool]:
+def _byte_kinds(
+    text_places: list[tuple[int, int]], records: npt.NDArray[np.uint8], live: npt.NDArray[np.int64]
+) -> tuple[bool, bool, bool, bool]:
     """What bytes the text holds: any beyond ASCII; all values valid UTF-8; any in 0x80..0x9F; any that CP1252 leaves undefined."""
     seen = np.zeros(256, dtype=bool)
     is_utf8 = True

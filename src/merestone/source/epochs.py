@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from merestone.json_value import Json
 from merestone.source.sqlite_bound import opened
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?"
@@ -21,7 +22,7 @@ _MAGIC = 8  # bytes of FlatGeobuf before the size of its header
 _LARGEST_HEADER = 1 << 24
 
 
-def apart(crs: Any) -> tuple[Any, float | None]:
+def apart(crs: Json) -> tuple[Json, float | None]:
     """A reference system, and the epoch of the coordinates where the text or PROJJSON object states both."""
     if isinstance(crs, dict) and crs.get("type") == "CoordinateMetadata":
         return crs.get("crs"), decimal_year(crs.get("coordinateEpoch"))
@@ -34,7 +35,7 @@ def apart(crs: Any) -> tuple[Any, float | None]:
     return crs, None
 
 
-def decimal_year(value: Any) -> float | None:
+def decimal_year(value: Json) -> float | None:
     """An epoch as JSON gives it, None where it is not a number."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 

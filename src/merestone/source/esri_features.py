@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+
+from merestone.json_value import Json
 
 _NUMBERS = frozenset({int, float})
 _PARTS = {"paths": 2, "rings": 2, "points": 1}
@@ -18,13 +19,13 @@ _BITS = {"esriFieldTypeSmallInteger": 16, "esriFieldTypeInteger": 32, "esriField
 _FLOATS = frozenset({"esriFieldTypeSingle", "esriFieldTypeDouble"})
 
 
-def field_types(fields: Any) -> dict[str, str]:
+def field_types(fields: Json) -> dict[str, str]:
     """Name and type of each field that a document lists; none where the list is not one."""
     listed = fields if isinstance(fields, list) else []
     return {str(each.get("name")): str(each.get("type")) for each in listed if isinstance(each, dict)}
 
 
-def geometry_fault(geometry: Any) -> str | None:
+def geometry_fault(geometry: Json) -> str | None:
     """What is wrong with the form of a geometry, None where nothing is; null, an empty list, and null or "NaN" for both x and y are none."""
     if geometry is None:
         return None
@@ -44,7 +45,7 @@ def geometry_fault(geometry: Any) -> str | None:
     return None if type(x) in _NUMBERS and type(y) in _NUMBERS else f"x and y are {_shown(x)} and {_shown(y)}, not two numbers"
 
 
-def _nested_fault(value: Any, depth: int, path: str) -> str | None:
+def _nested_fault(value: Json, depth: int, path: str) -> str | None:
     if not isinstance(value, list):
         return f"{path} is {_shown(value)}, not a list"
     if depth:
@@ -55,7 +56,7 @@ def _nested_fault(value: Any, depth: int, path: str) -> str | None:
     return f"{path} is {_shown(value)}, not a position of two or more numbers"
 
 
-def cell_fault(value: Any, kind: str) -> str | None:
+def cell_fault(value: Json, kind: str) -> str | None:
     """What is wrong with an attribute of a field of some type, None where nothing is."""
     if value is None:
         return None
@@ -68,12 +69,12 @@ def cell_fault(value: Any, kind: str) -> str | None:
     return None
 
 
-def systems_of(reference: Any) -> frozenset[str]:
+def systems_of(reference: Json) -> frozenset[str]:
     """What a spatialReference calls its system: old code, new code, WKT; empty where it states none."""
     given = reference if isinstance(reference, Mapping) else {}
     codes = {f"wkid {given[name]}" for name in ("latestWkid", "wkid") if given.get(name) is not None}
     return frozenset(codes or ({str(given["wkt"])[:60]} if given.get("wkt") else ()))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)[:60]

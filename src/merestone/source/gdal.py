@@ -18,6 +18,7 @@ import pyogrio
 
 from merestone.errors import SourceError
 from merestone.heard import heard
+from merestone.json_value import JsonObject
 from merestone.results.finding import Finding
 from merestone.rules import catalogue
 from merestone.source.buffers import fault_of
@@ -68,7 +69,7 @@ class Gdal:
             count = int(pyogrio.read_info(self.found.gdal, layer=layer)["features"])
         return count if count >= 0 else None
 
-    def batches(self, layer: str | None, batch_rows: int, columns: list[str] | None = None) -> Iterator[Any]:
+    def batches(self, layer: str | None, batch_rows: int, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The record batches of a layer, their buffers proven.
 
         Where a driver's own way to Arrow gives buffers that do not hold together, GDAL reads from that batch on feature by feature.
@@ -103,7 +104,7 @@ class Gdal:
     @contextmanager
     def stream(
         self, layer: str | None, batch_rows: int, columns: list[str] | None = None, *, options: Mapping[str, str] = _NONE
-    ) -> Iterator[tuple[dict[str, Any], Any]]:
+    ) -> Iterator[tuple[JsonObject, Any]]:
         """GDAL's description of a layer and its Arrow reader, for its schema; `batches` gives the rows. `options` hold for opening and closing it."""
         opened = pyogrio.open_arrow(
             self.found.gdal,
@@ -123,7 +124,7 @@ class Gdal:
             with self._call(options):
                 opened.__exit__(None, None, None)
 
-    def _read(self, reader: Any, options: Mapping[str, str]) -> Iterator[Any]:
+    def _read(self, reader: pa.RecordBatchReader, options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
         """The record batches of a reader, with GDAL's errors turned into ours."""
         rows = 0
         stream = iter(reader)

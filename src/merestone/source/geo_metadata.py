@@ -20,6 +20,7 @@ from pyproj.exceptions import CRSError
 
 from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError
+from merestone.json_value import Json, JsonObject
 from merestone.reference.identity import identify
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
@@ -36,7 +37,7 @@ _HEAD = 5  # bytes of WKB: byte order and type
 _NONE = np.zeros(0, np.int64)
 
 
-def stated(file: Any, path: str) -> dict[str, Any] | None:
+def stated(file: Any, path: str) -> JsonObject | None:
     """What a file says of its geometry columns, in the words of `geo`: {"columns": {name: {...}}, "primary_column": name or None}.
 
     Args:
@@ -57,7 +58,7 @@ def stated(file: Any, path: str) -> dict[str, Any] | None:
     return geo
 
 
-def contradictions(file: Any, geo: dict[str, Any]) -> list[Finding]:
+def contradictions(file: Any, geo: JsonObject) -> list[Finding]:
     """Columns whose own type states another reference system, or other edges, than their entry in the `geo` metadata.
 
     A type that names no system says nothing against the metadata: writers that know no systems leave it out.
@@ -91,7 +92,7 @@ def index_columns(schema: pa.Schema) -> set[str]:
     return {each for each in named if isinstance(each, str) and _PANDAS_INDEX.fullmatch(each)}
 
 
-def covering_columns(columns: dict[str, Any]) -> set[str]:
+def covering_columns(columns: JsonObject) -> set[str]:
     """Top-level columns that only cover a geometry column: {"covering": {"bbox": {"xmin": ["bbox", "xmin"], ...}}}."""
     return {
         path[0]
@@ -102,7 +103,7 @@ def covering_columns(columns: dict[str, Any]) -> set[str]:
     }
 
 
-def geometry_column(name: str, column: dict[str, Any]) -> GeometryColumn:
+def geometry_column(name: str, column: JsonObject) -> GeometryColumn:
     """The description of a column from its entry; `name` is its delivered name."""
     edges, epoch = str(column.get("edges", "planar")), epochs.decimal_year(column.get("epoch"))
     bbox = _box(column.get("bbox"))
@@ -126,7 +127,7 @@ def geometry_column(name: str, column: dict[str, Any]) -> GeometryColumn:
     return GeometryColumn(name, text, note, edges=edges, epoch=epoch, bbox=bbox)
 
 
-def _box(listed: Any) -> tuple[float, ...] | None:
+def _box(listed: Json) -> tuple[float, ...] | None:
     """A `bbox` as xmin, ymin, xmax, ymax, NaN where it is none; None where there is none."""
     if listed is None:
         return None
@@ -140,7 +141,7 @@ def _box(listed: Any) -> tuple[float, ...] | None:
 class WkbSeen:
     """What the WKB of a column says of itself, against what is said of the column: types of geometry, and EWKB's mark of a reference system."""
 
-    def __init__(self, column: GeometryColumn, entry: dict[str, Any]) -> None:
+    def __init__(self, column: GeometryColumn, entry: JsonObject) -> None:
         listed = entry.get("geometry_types")
         self._column = column
         self._listed = {str(each) for each in listed} if isinstance(listed, list) else set()
@@ -149,7 +150,7 @@ class WkbSeen:
         self._marks = 0
         self._rows = 0
 
-    def add(self, wkb: pa.Array | pa.ChunkedArray) -> None:
+    def add(self, wkb: pa.Array) -> None:
         """Take in a pyarrow binary array, the next rows of the column."""
         codes, rows, srids = _heads(wkb)
         if self._listed:
@@ -188,7 +189,7 @@ class WkbSeen:
 _Numbers = npt.NDArray[np.int64]
 
 
-def _heads(wkb: Any) -> tuple[_Numbers, _Numbers, _Numbers]:
+def _heads(wkb: pa.Array) -> tuple[_Numbers, _Numbers, _Numbers]:
     """The ISO type code of each geometry (EWKB's flags as ISO's thousands); rows (from 0) that EWKB marks with a reference system, and which."""
     offsets = np.frombuffer(wkb.buffers()[1], np.int32)[wkb.offset : wkb.offset + len(wkb) + 1] if len(wkb) else np.zeros(1, np.int32)
     whole = np.flatnonzero((np.diff(offsets) >= _HEAD) & np.asarray(wkb.is_valid()))
@@ -204,7 +205,7 @@ def _heads(wkb: Any) -> tuple[_Numbers, _Numbers, _Numbers]:
     return (codes & 0x0FFFFFFF) + 1000 * ((codes >> 31 & 1) + 2 * (codes >> 30 & 1)), whole[marked][there], srids[there]
 
 
-def _words(data: Any, starts: _Numbers, little: Any) -> _Numbers:
+def _words(data: npt.NDArray[np.uint8], starts: _Numbers, little: npt.NDArray[np.bool_]) -> _Numbers:
     """The unsigned 32-bit integers at some places of a buffer, each in its own byte order."""
     found = data[starts[:, None] + np.arange(4)]
     found = np.where(little[:, None], found[:, ::-1], found).astype(np.int64)
@@ -212,7 +213,7 @@ def _words(data: Any, starts: _Numbers, little: Any) -> _Numbers:
     return words
 
 
-def _geo(schema: pa.Schema, path: str) -> dict[str, Any] | None:
+def _geo(schema: pa.Schema, path: str) -> JsonObject | None:
     raw = (schema.metadata or {}).get(b"geo")
     if raw is None:
         return None
@@ -223,14 +224,14 @@ def _geo(schema: pa.Schema, path: str) -> dict[str, Any] | None:
     columns = geo.get("columns") if isinstance(geo, dict) else None
     if not isinstance(columns, dict) or not all(isinstance(each, dict) for each in columns.values()):
         raise SourceError(f"{path}: the geo metadata has no columns", field=path, hint="export it again")
-    found: dict[str, Any] = geo
+    found: JsonObject = geo
     return found
 
 
-def _native(file: Any) -> dict[str, Any] | None:
+def _native(file: Any) -> JsonObject | None:
     """What Parquet's own types say. The type alone counts: what Arrow's schema in the footer repeats of it may be missing."""
     leaves = {file.schema.column(at).path: file.schema.column(at) for at in range(len(file.schema.names))}
-    columns: dict[str, Any] = {}
+    columns: JsonObject = {}
     for field in file.schema_arrow:
         leaf = leaves.get(field.name)
         kind = parse_json(leaf.logical_type.to_json()) if leaf is not None else {}
@@ -240,7 +241,7 @@ def _native(file: Any) -> dict[str, Any] | None:
     return _unnamed(columns)
 
 
-def _resolved(text: str | None, texts: dict[bytes, bytes]) -> dict[str, Any]:
+def _resolved(text: str | None, texts: dict[bytes, bytes]) -> JsonObject:
     """The `crs` of a logical type, and how it was found."""
     if not text:
         return {"crs": _DEFAULT, "crs_note": "Parquet default"}
@@ -254,9 +255,9 @@ def _resolved(text: str | None, texts: dict[bytes, bytes]) -> dict[str, Any]:
     return {"crs": wanted, "crs_note": "type of the column"}
 
 
-def _arrow(schema: pa.Schema) -> dict[str, Any] | None:
+def _arrow(schema: pa.Schema) -> JsonObject | None:
     """What Arrow's field metadata says, which GeoArrow writers leave in files without `geo`."""
-    columns: dict[str, Any] = {}
+    columns: JsonObject = {}
     for field in schema:
         metadata = field.metadata or {}
         if metadata.get(b"ARROW:extension:name") in _WKB_EXTENSIONS:
@@ -273,7 +274,7 @@ def _arrow(schema: pa.Schema) -> dict[str, Any] | None:
     return _unnamed(columns)
 
 
-def _unnamed(columns: dict[str, Any]) -> dict[str, Any] | None:
+def _unnamed(columns: JsonObject) -> JsonObject | None:
     """Columns none of which is named the primary one."""
     if not columns:
         return None

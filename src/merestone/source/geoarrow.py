@@ -8,9 +8,8 @@ Layout: GeoArrow 0.2, "Native encoding"; ISO 19125-1 WKB: byte order, type (plus
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.source.columns import plain_type
@@ -29,13 +28,13 @@ _HEAD, _COUNT = 5, 4  # bytes: byte order and type; the number of parts
 ENCODINGS = frozenset(_KINDS)
 
 
-def is_wkb(kind: Any) -> bool:
+def is_wkb(kind: pa.DataType) -> bool:
     """Whether a column of this Arrow type may hold WKB."""
     kind = plain_type(kind)
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
-def can_read(encoding: str, kind: Any) -> bool:
+def can_read(encoding: str, kind: pa.DataType) -> bool:
     """Whether a column of this Arrow type is a native encoding that `to_wkb` reads: separate x, y and perhaps z and m, in double precision."""
     if encoding not in _KINDS:
         return False
@@ -64,7 +63,7 @@ def broken_row(encoding: str, array: pa.Array) -> int | None:
     return int(rows[min(each[0] for each in missing)]) if missing else None
 
 
-def to_wkb(encoding: str, array: pa.Array) -> Any:
+def to_wkb(encoding: str, array: pa.Array) -> pa.Array:
     """Nested coordinates as a pyarrow binary array of ISO WKB; null stays null, an empty list is an empty geometry, NaN an empty point."""
     kind, parts = _KINDS[encoding]
     nested = array.drop_null()
@@ -102,14 +101,14 @@ def to_wkb(encoding: str, array: pa.Array) -> Any:
     return made.cast(pa.binary())
 
 
-def _spread(valid: Any, sizes: Any) -> Any:
+def _spread(valid: npt.NDArray[np.bool_], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Sizes of the rows that are valid, 0 for the others."""
     out = np.zeros(len(valid), np.int64)
     out[valid] = sizes
     return out
 
 
-def _places(lists: list[Any], heads: list[int], unit: int, leaves: int) -> list[Any]:
+def _places(lists: list[npt.NDArray[np.int64]], heads: list[int], unit: int, leaves: int) -> list[npt.NDArray[np.int64]]:
     """For each level, from the whole to the position: where each of its elements begins, and where the last one ends.
 
     What stands before an element: the heads of all elements above and at its own level that have begun, and all below that are whole.

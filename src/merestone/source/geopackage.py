@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +32,9 @@ _UNDEFINED_BY_GDAL = "GDAL:99999"  # what GDAL writes for an undefined system of
 _PEEKED = 1000
 _HEADER = 8  # bytes: GP, version, flags, srs_id
 
+Cell = None | int | float | str | bytes
+"""A value as SQLite keeps it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layer:
@@ -52,7 +55,7 @@ class _Judged:
     name: str
     doubt: str
     expected: str
-    fits: Any
+    fits: Callable[[Cell], bool]
 
 
 def look(path: Path, layer: str, schema: pa.Schema, geometry: str | None, shown: str) -> Layer:
@@ -85,7 +88,7 @@ def look(path: Path, layer: str, schema: pa.Schema, geometry: str | None, shown:
         return Layer(rows, tuple(each for each in misfits if each is not None), tuple(findings))
 
 
-def doubles(path: Path, layer: str, column: str, shown: str) -> Any:
+def doubles(path: Path, layer: str, column: str, shown: str) -> pa.Array:
     """A FLOAT column as SQLite keeps it, in double precision: GDAL rounds it to single. A pyarrow float64 array; what is not a number is null."""
     with opened(path, shown) as database:
         cells = database.execute(f"select {quoted(column)} from {quoted(layer)}")  # noqa: S608 - names are quoted
@@ -99,7 +102,7 @@ def is_stored(path: Path, layer: str | None, name: str, shown: str) -> bool:
     return (name,) in keys
 
 
-def _judged(field: Any) -> _Judged | None:
+def _judged(field: pa.Field) -> _Judged | None:
     name, kind = quoted(field.name), field.type
     if pa.types.is_boolean(kind):
         return _Judged(field.name, f"({name} & 1) is not {name}", "boolean: 0 or 1", lambda value: value in (0, 1))
@@ -128,13 +131,13 @@ def _judged(field: Any) -> _Judged | None:
     return None
 
 
-def _is_date(value: Any) -> bool:
+def _is_date(value: Cell) -> bool:
     if not isinstance(value, str) or re.fullmatch(r"\d{4}-\d\d-\d\d", value) is None:
         return False
     return _is_moment(value)
 
 
-def _is_time(value: Any) -> bool:
+def _is_time(value: Cell) -> bool:
     found = _TIME.fullmatch(value) if isinstance(value, str) else None
     if found is None or (found[3] and found[3][3:].strip("0")):
         return False
@@ -166,7 +169,7 @@ def _numbered(table: str, column: str, doubt: str, wanted: str) -> str:
     return f"select number, {wanted} from ({cells}) where {doubt.replace(quoted(column), 'value')}"  # noqa: S608 - as above
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Cell) -> str:
     if isinstance(value, bytes):
         return f"x'{value[:20].hex()}'{' ...' if len(value) > 20 else ''}"
     return f"{value!r}" if isinstance(value, str) else str(value)
@@ -186,7 +189,7 @@ class _Headers:
 
     def judge(self, database: sqlite3.Connection, table: str, geometry: str) -> tuple[Misfits | None, list[Finding]]:
         """Cells that hold no geometry, and rows that say another reference system than their layer."""
-        wrong: list[tuple[int, Any]] = []
+        wrong: list[tuple[int, Cell]] = []
         others: list[tuple[int, int]] = []
         head_of = f"typeof(value), substr(value, 1, {_HEADER})"
         for row, kind, head in database.execute(_numbered(table, geometry, self.doubt, head_of)):

@@ -7,16 +7,16 @@ The geometry is the column that the metadata names, whatever other columns are c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from merestone.errors import SourceError
+from merestone.json_value import JsonObject
 from merestone.results.finding import Finding
 from merestone.source import geo_metadata, geoarrow
-from merestone.source.columns import checked_text, nfc_names, plain, plain_type
+from merestone.source.columns import checked_text, nfc_names, plain_type, storage_of
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.located import Located
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec, UnreadableValueError
@@ -44,7 +44,7 @@ class GeoParquetSource:
             uuids = {leaf.path for leaf in map(file.schema.column, range(len(file.schema))) if leaf.logical_type.type == "UUID"}
         if geo is None and spec.geometry is not None and _is_bytes(schema, spec.geometry):
             geo = {"columns": {spec.geometry: {"crs": None, "crs_note": "plain Parquet"}}, "primary_column": spec.geometry}
-        columns: dict[str, Any] = geo.get("columns", {}) if geo else {}
+        columns: JsonObject = geo.get("columns", {}) if geo else {}
         machinery = geo_metadata.covering_columns(columns) | geo_metadata.index_columns(schema)
         self._kept = [at for at, name in enumerate(schema.names) if name not in machinery]
         fields = [schema.field(at) for at in self._kept]
@@ -93,7 +93,7 @@ class GeoParquetSource:
         """What is known before reading."""
         return self._delivery
 
-    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows in file order; see `merestone.source.port.Source.batches`."""
         row = 1
         described = {each.name: each for each in (self._delivery.geometry, *self._delivery.other_geometries) if each is not None}
@@ -118,7 +118,7 @@ class GeoParquetSource:
         """What the WKB says of itself and the file of its column does not."""
         return tuple(finding for seen in self._seen.values() for finding in seen.findings())
 
-    def _open(self) -> Any:
+    def _open(self) -> pq.ParquetFile:
         try:
             return pq.ParquetFile(self._found.path, buffer_size=_BUFFER, pre_buffer=False)
         except _FAULTS as fault:
@@ -131,7 +131,7 @@ class GeoParquetSource:
     def _shaped(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         out = []
         for at, encoding, field in zip(self._kept, self._encodings, self._delivery.schema, strict=True):
-            column = plain(batch.column(at))
+            column = storage_of(batch.column(at))
             if encoding == "WKB":
                 column = column.cast(pa.binary())
                 self._seen[field.name].add(column)
@@ -144,7 +144,7 @@ class GeoParquetSource:
             out.append(column)
         return pa.RecordBatch.from_arrays(out, schema=self._delivery.schema)
 
-    def _wkb(self, encoding: str, column: pa.Array, name: str, first_row: int) -> Any:
+    def _wkb(self, encoding: str, column: pa.Array, name: str, first_row: int) -> pa.Array:
         broken = geoarrow.broken_row(encoding, column)
         if broken is not None:
             raise UnreadableValueError(
@@ -158,7 +158,7 @@ class GeoParquetSource:
             )
         return geoarrow.to_wkb(encoding, column)
 
-    def _primary(self, geo: dict[str, Any] | None, geometries: dict[str, GeometryColumn], names: list[str]) -> GeometryColumn | None:
+    def _primary(self, geo: JsonObject | None, geometries: dict[str, GeometryColumn], names: list[str]) -> GeometryColumn | None:
         asked = self._spec.geometry
         if asked is not None:
             if asked not in geometries:
@@ -189,7 +189,7 @@ def _is_bytes(schema: pa.Schema, name: str) -> bool:
     return name in schema.names and geoarrow.is_wkb(schema.field(name).type)
 
 
-def _reading(field: Any, is_uuid: bool) -> Any:
+def _reading(field: pa.Field, is_uuid: bool) -> pa.DataType:
     """The Arrow type in which a column is delivered: rare types that lose nothing in a common one are read as that."""
     kind = plain_type(field.type)
     if is_uuid and pa.types.is_fixed_size_binary(kind):
@@ -201,13 +201,13 @@ def _reading(field: Any, is_uuid: bool) -> Any:
     return kind
 
 
-def _uuid_text(column: Any) -> Any:
+def _uuid_text(column: pa.Array) -> pa.Array:
     """UUIDs as text in the form of RFC 9562, 8-4-4-4-12 digits."""
     digits = pc.ascii_lower(pa.array([None if each is None else each.hex() for each in column.to_pylist()], pa.string()))
     return pc.replace_substring_regex(digits, "^(.{8})(.{4})(.{4})(.{4})(.{12})$", r"\1-\2-\3-\4-\5")
 
 
-def _encoding(column: dict[str, Any], field: pa.Field, path: str) -> str:
+def _encoding(column: JsonObject, field: pa.Field, path: str) -> str:
     encoding = str(column.get("encoding", "WKB"))
     kind = plain_type(field.type)
     if encoding.upper() == "WKB" and geoarrow.is_wkb(kind):

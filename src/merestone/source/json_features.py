@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError
+from merestone.json_value import Json, JsonObject
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
 from merestone.source import esri_features, whole
@@ -35,7 +36,7 @@ _DEPTHS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "Polygon": 2, "MultiLin
 _NUMBERS = frozenset({int, float})
 _INT64 = range(-(2**63), 2**63)
 _BLANKS = re.compile(r"[ \t\r\n\ufeff]*")
-_ABSENT: Any = object()
+_ABSENT: Json = object()
 
 
 @dataclass(slots=True)
@@ -50,8 +51,8 @@ class Census:
 
     rows: int | None = 0
     ids: bool = False
-    of_features: list[Any] = field(default_factory=list)
-    of_properties: list[Any] = field(default_factory=list)
+    of_features: list[Json] = field(default_factory=list)
+    of_properties: list[Json] = field(default_factory=list)
     has_property: bool = False
     twice: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     cut: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
@@ -107,7 +108,7 @@ def _misfits(name: str, cells: list[tuple[int, str]], expected: str) -> Misfits:
     return Misfits(name, np.array([row for row, _ in cells], np.int64), pa.array([said for _, said in cells], pa.string()), expected)
 
 
-def column_of(values: list[Any]) -> tuple[Any, dict[bytes, bytes] | None]:
+def column_of(values: list[Json]) -> tuple[pa.Array, dict[bytes, bytes] | None]:
     """JSON values as a pyarrow array of one type, and the field metadata that it needs: texts of JSON where they are of several."""
     kinds = {type(each) for each in values if each is not None}
     if kinds <= {int} and all(each is None or each in _INT64 for each in values):
@@ -140,9 +141,9 @@ def census_of_sequence(file: IO[bytes], shown: str) -> Census:
     return reader.census
 
 
-def values_of_sequence(file: IO[bytes], names: list[str]) -> dict[str, list[Any]]:
+def values_of_sequence(file: IO[bytes], names: list[str]) -> dict[str, list[Json]]:
     """Properties of each feature of a text sequence that `census_of_sequence` has read; None where a feature has none."""
-    found: dict[str, list[Any]] = {name: [] for name in names}
+    found: dict[str, list[Json]] = {name: [] for name in names}
     for _, raw in records(file):
         properties = parse_json(raw.decode("utf-8", "surrogateescape").strip("\ufeff \t\r\n")).get("properties") or {}
         for name, values in found.items():
@@ -163,7 +164,7 @@ def census_of_collection(file: IO[bytes], shown: str, fields: dict[str, str] | N
     """
     reader = _Reader(shown, fields)
     text = _Text(file, reader)
-    members: dict[str, Any] = {}
+    members: JsonObject = {}
     text.expect("{")
     while not text.comes("}"):
         if members:
@@ -211,7 +212,7 @@ class _Reader:
         self.decoder = json.JSONDecoder(object_pairs_hook=self._object)
         self._twice: list[str] = []
 
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def _object(self, pairs: list[tuple[str, Any]]) -> JsonObject:
         made = dict(pairs)
         if len(made) != len(pairs):
             seen: set[str] = set()
@@ -229,7 +230,7 @@ class _Reader:
             self.census.twice.setdefault(name, []).append((row, line(max(at, start))))
         self._twice.clear()
 
-    def feature(self, value: Any, text: str, start: int, end: int, line: Callable[[int], int]) -> None:
+    def feature(self, value: Json, text: str, start: int, end: int, line: Callable[[int], int]) -> None:
         """Judge one feature, whose text stands between two places."""
         census = self.census
         row = census.rows = (census.rows or 0) + 1
@@ -264,7 +265,7 @@ class _Reader:
         if text.find("\\u0000", start, end) >= 0 or not all(each in _INT64 for each in properties.values() if type(each) is int):
             self._suspect(row, properties)
 
-    def _esri(self, row: int, geometry: Any, attributes: Any) -> None:
+    def _esri(self, row: int, geometry: Json, attributes: Json) -> None:
         census = self.census
         said = esri_features.geometry_fault(geometry)
         if said is not None:
@@ -286,7 +287,7 @@ class _Reader:
             if said is not None:
                 census.cut.setdefault(name, []).append((row, said))
 
-    def _suspect(self, row: int, properties: dict[str, Any]) -> None:
+    def _suspect(self, row: int, properties: JsonObject) -> None:
         for name, value in properties.items():
             if isinstance(value, str) and "\0" in value:
                 self.census.cut.setdefault(name, []).append((row, repr(value)))
@@ -320,7 +321,7 @@ class _Text:
         if not self.comes(mark):
             raise self._broken(f"{mark!r} is missing")
 
-    def value(self) -> Any:
+    def value(self) -> Json:
         """The next value, whatever it is."""
         self._skip()
         wanted = _CHUNK
@@ -386,7 +387,7 @@ class _Text:
         )
 
 
-def _fault(geometry: Any) -> str | None:
+def _fault(geometry: Json) -> str | None:
     """What is wrong with the form of a GeoJSON geometry, None where nothing is; null is none."""
     if geometry is None:
         return None
@@ -410,7 +411,7 @@ def _fault(geometry: Any) -> str | None:
     return None if _is_nested(coordinates, _DEPTHS[kind]) else _place(coordinates, _DEPTHS[kind], "coordinates")
 
 
-def _is_nested(coordinates: list[Any], depth: int) -> bool:
+def _is_nested(coordinates: list[Json], depth: int) -> bool:
     """Whether coordinates are lists within lists of positions, as deep as their type says; positions are looked at in bulk."""
     if depth > 1:
         return all(isinstance(each, list) and _is_nested(each, depth - 1) for each in coordinates)
@@ -423,7 +424,7 @@ def _is_nested(coordinates: list[Any], depth: int) -> bool:
     return min(map(len, coordinates)) >= 2 and set(map(type, chain.from_iterable(coordinates))) <= _NUMBERS
 
 
-def _place(value: Any, depth: int, path: str) -> str | None:
+def _place(value: Json, depth: int, path: str) -> str | None:
     """Which part of the coordinates is not what it should be, by its path."""
     if depth == 0:
         if isinstance(value, list) and _is_nested(value, 0) and (value or path == "coordinates"):
@@ -435,11 +436,11 @@ def _place(value: Any, depth: int, path: str) -> str | None:
     return next((each for each in found if each is not None), None)
 
 
-def is_position(value: Any) -> bool:
+def is_position(value: Json) -> bool:
     """Whether a JSON value is a position: two or more numbers (RFC 7946 section 3.1.1)."""
     return isinstance(value, list) and len(value) >= 2 and set(map(type, value)) <= _NUMBERS
 
 
-def shown_value(value: Any) -> str:
+def shown_value(value: Json) -> str:
     """A JSON value as findings show it: its first sixty characters."""
     return json.dumps(value, ensure_ascii=False)[:60]

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from merestone.errors import SourceError
 from merestone.results.finding import Finding, Sample
@@ -61,8 +65,8 @@ class Misfits:
     """
 
     name: str
-    rows: Any
-    observed: Any
+    rows: npt.NDArray[np.int64]
+    observed: pa.Array
     expected: str
 
 
@@ -81,7 +85,7 @@ class Delivery:
     path: str
     driver: str
     layer: str | None
-    schema: Any
+    schema: pa.Schema
     geometry: GeometryColumn | None
     other_geometries: tuple[GeometryColumn, ...] = ()
     rows: int | None = None
@@ -127,7 +131,7 @@ class Source(Protocol):
         """What is known before reading."""
         ...
 
-    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows as pyarrow.RecordBatch of `delivery.schema`.
 
         Raises:

@@ -17,7 +17,7 @@ from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError
 from merestone.results.finding import Finding
 from merestone.rules import catalogue
-from merestone.source.columns import geometry_label, plain
+from merestone.source.columns import geometry_label, storage_of
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.dbf import batches, open_dbf
 from merestone.source.gdal import Gdal, geometry_places
@@ -83,7 +83,7 @@ class ShapefileSource:
         """What is known before reading."""
         return self._delivery
 
-    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows in file order without deleted records; see `merestone.source.port.Source.batches`."""
         self._brimful[:] = 0
         self._filled[:] = 0
@@ -123,7 +123,7 @@ def _refuse_cut(found: Located) -> None:
 class _Shapes:
     """Geometry of a stream of batches, handed out in the sizes that the table asks for."""
 
-    def __init__(self, stream: Iterator[Any]) -> None:
+    def __init__(self, stream: Iterator[pa.RecordBatch]) -> None:
         self._stream = stream
         self._left = pa.array([], pa.binary())
 
@@ -134,7 +134,7 @@ class _Shapes:
             batch = next(self._stream, None)
             if batch is None:
                 raise SourceError(f"{shown}: the .shp has fewer shapes than the .dbf has records", field=shown, hint="export it again")
-            column = plain(batch.column(batch.num_columns - 1)).cast(pa.binary())
+            column = storage_of(batch.column(batch.num_columns - 1)).cast(pa.binary())
             parts.append(column)
             held += len(column)
         joined = pa.concat_arrays(parts)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import NoReturn
 
 from merestone.errors import SourceError
+from merestone.json_value import Json, JsonObject
 from merestone.source.json_features import is_position, shown_value
 from merestone.source.located import Located, open_bytes
 from merestone.source.unpack import discard, scratch_folder
@@ -74,7 +75,7 @@ def as_collection(found: Located, asked: str | None) -> Topology:
     return made
 
 
-def _chosen(topology: dict[str, Any], asked: str | None, found: Located) -> tuple[str, list[Any]]:
+def _chosen(topology: JsonObject, asked: str | None, found: Located) -> tuple[str, list[Json]]:
     """The name of an object and its features: the members of a collection, or a geometry by itself, which has its name as its id."""
     objects = topology["objects"]
     if asked is None and len(objects) == 1:
@@ -99,7 +100,7 @@ def _chosen(topology: dict[str, Any], asked: str | None, found: Located) -> tupl
     return asked, features
 
 
-def _feature(value: Any, row: int, arcs: _Arcs, made: Topology) -> dict[str, Any]:
+def _feature(value: Json, row: int, arcs: _Arcs, made: Topology) -> JsonObject:
     geometry = None
     if isinstance(value, dict):
         try:
@@ -121,14 +122,14 @@ def _feature(value: Any, row: int, arcs: _Arcs, made: Topology) -> dict[str, Any
 class _Arcs:
     """The arcs of a topology, and the geometries that are made of them."""
 
-    def __init__(self, topology: dict[str, Any]) -> None:
-        self._arcs: list[Any] = topology["arcs"]
+    def __init__(self, topology: JsonObject) -> None:
+        self._arcs: list[Json] = topology["arcs"]
         transform = topology.get("transform")
         self._scale: list[float] | None = None if transform is None else transform["scale"]
         self._translate: list[float] = [] if transform is None else transform["translate"]
         self._read: dict[int, list[list[float]]] = {}
 
-    def geometry(self, value: dict[str, Any]) -> dict[str, Any] | None:
+    def geometry(self, value: JsonObject) -> JsonObject | None:
         """A geometry object as one of GeoJSON, null where its type is null."""
         kind = value.get("type", "(none)")
         if kind is None:
@@ -145,7 +146,7 @@ class _Arcs:
             raise _BrokenError(f"{shown_value(kind)} is not a type of geometry")
         return {"type": kind, "coordinates": self._lines(value.get("arcs"), _DEPTHS[kind], "arcs")}
 
-    def _points(self, value: Any, depth: int, path: str) -> list[Any]:
+    def _points(self, value: Json, depth: int, path: str) -> list[Json]:
         if not isinstance(value, list):
             raise _BrokenError(f"{path} is {shown_value(value)}, not a list")
         if depth:
@@ -156,12 +157,12 @@ class _Arcs:
             raise _BrokenError(f"{path} is {shown_value(value)}, not a position of two or more numbers")
         return self._placed(value[0], value[1], value[2:])
 
-    def _lines(self, value: Any, depth: int, path: str) -> list[Any]:
+    def _lines(self, value: Json, depth: int, path: str) -> list[Json]:
         if not isinstance(value, list):
             raise _BrokenError(f"{path} is {shown_value(value)}, not a list")
         if depth:
             return [self._lines(each, depth - 1, f"{path}[{at}]") for at, each in enumerate(value)]
-        line: list[Any] = []
+        line: list[Json] = []
         for at, index in enumerate(value):
             arc = self._arc(index, f"{path}[{at}]")
             if line and arc and line[-1][:2] != arc[0][:2]:
@@ -169,7 +170,7 @@ class _Arcs:
             line += arc[1:] if line else arc
         return line
 
-    def _arc(self, index: Any, path: str) -> list[list[float]]:
+    def _arc(self, index: Json, path: str) -> list[list[float]]:
         if type(index) is not int or not -len(self._arcs) <= index < len(self._arcs):
             raise _BrokenError(f"{path} is {shown_value(index)}, and the topology has {len(self._arcs):,} arcs")
         at = index if index >= 0 else ~index
@@ -203,9 +204,9 @@ class _Reader:
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
-        self._twice: dict[int, tuple[dict[str, Any], list[str]]] = {}  # by identity, with the object, so that it is not used again
+        self._twice: dict[int, tuple[JsonObject, list[str]]] = {}  # by identity, with the object, so that it is not used again
 
-    def read(self, raw: bytes) -> dict[str, Any]:
+    def read(self, raw: bytes) -> JsonObject:
         """The topology. Raises SourceError where the text is none."""
         try:
             text = raw.decode("utf-8-sig", "surrogateescape")
@@ -226,7 +227,7 @@ class _Reader:
             raise _no_topology(self._shown, f"its transform is {shown_value(transform)}, not two numbers of scale and two of translate")
         return value
 
-    def twice_within(self, value: Any) -> list[str]:
+    def twice_within(self, value: Json) -> list[str]:
         """The members that stand twice in an object or below it; each is given once."""
         if not self._twice:
             return []
@@ -240,7 +241,7 @@ class _Reader:
         """The members that stand twice elsewhere."""
         return [name for _, names in self._twice.values() for name in names]
 
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def _object(self, pairs: list[tuple[str, Json]]) -> JsonObject:
         made = dict(pairs)
         if len(made) != len(pairs):
             names = [name for name, _ in pairs]
@@ -248,7 +249,7 @@ class _Reader:
         return made
 
 
-def _no_number(constant: str) -> Any:
+def _no_number(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a number of JSON")
 
 

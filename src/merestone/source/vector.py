@@ -9,17 +9,18 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError, UsageError
+from merestone.json_value import Json, JsonObject
 from merestone.results.finding import Finding
 from merestone.source import epochs
-from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain, plain_type
+from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain_type, storage_of
 from merestone.source.crs_assertion import with_assertion
 from merestone.source.gdal import Gdal, geometry_places
 from merestone.source.geopackage import Layer, doubles, is_stored, look
@@ -68,9 +69,9 @@ class VectorSource:
             field = schema.field(at)
             content = _content(field)
             fields.append(pa.field(name, pa.string() if content is JSON_TEXT else plain_type(field.type), metadata=content))
-        self._made: dict[str, Any] = {}  # columns that are made here and not by GDAL, whole
+        self._made: JsonObject = {}  # columns that are made here and not by GDAL, whole
         self._added: list[str] = []
-        self._finer: dict[str, tuple[Any, Any]] = {}  # by column: rows, and their times as the file has them
+        self._finer: dict[str, tuple[npt.NDArray[np.int64], pa.Array]] = {}  # by column: rows, and their times as the file has them
         if found.format == "GPKG":
             fields = self._with_doubles(schema, names, fields)
         if census is not None:
@@ -133,7 +134,7 @@ class VectorSource:
         """What is known before reading."""
         return self._delivery
 
-    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows in file order; see `merestone.source.port.Source.batches`."""
         rows = 0
         for batch in self._gdal.batches(self._layer, batch_rows):
@@ -161,7 +162,7 @@ class VectorSource:
                 return epochs.of_flatgeobuf(file)
         return None
 
-    def _in_document(self, fields: list[Any], geometry: str) -> tuple[int | None, list[Any], tuple[Finding, ...]]:
+    def _in_document(self, fields: list[pa.Field], geometry: str) -> tuple[int | None, list[pa.Field], tuple[Finding, ...]]:
         """What the strict reading of a GML or KML document says: rows, findings, and fields where times of day have nanoseconds.
 
         The texts of times of which GDAL keeps the milliseconds alone are kept for the batches.
@@ -227,7 +228,7 @@ class VectorSource:
         census.twice = {name: [(row, 0) for row in rows] for name, rows in topology.twice.items()}
         return census
 
-    def _with_doubles(self, schema: pa.Schema, names: list[str], fields: list[Any]) -> list[Any]:
+    def _with_doubles(self, schema: pa.Schema, names: list[str], fields: list[pa.Field]) -> list[pa.Field]:
         """Fields where FLOAT columns of a GeoPackage are in double precision, as SQLite keeps them."""
         for at, name in enumerate(names):
             if fields[at].type == pa.float32():
@@ -236,7 +237,7 @@ class VectorSource:
                 fields[at] = pa.field(name, pa.float64())
         return fields
 
-    def _with_whole_times(self, schema: pa.Schema, names: list[str], fields: list[Any]) -> list[Any]:
+    def _with_whole_times(self, schema: pa.Schema, names: list[str], fields: list[pa.Field]) -> list[pa.Field]:
         """Fields where times are text: of a text sequence GDAL gives them to the millisecond, whatever stands there."""
         times = {
             name: schema.field(at).name
@@ -252,12 +253,12 @@ class VectorSource:
             fields[names.index(name)] = pa.field(name, self._made[name].type, metadata=content or DATETIME_TEXT)
         return fields
 
-    def _with_ids(self, names: list[str], fields: list[Any], census: Census, spec: SourceSpec) -> tuple[list[str], list[Any]]:
+    def _with_ids(self, names: list[str], fields: list[pa.Field], census: Census, spec: SourceSpec) -> tuple[list[str], list[pa.Field]]:
         """Names and fields where features have ids: the property `id` is a column if there is one, the ids if `feature_id` names it.
 
         GDAL makes one column of both.
         """
-        wanted: dict[str, list[Any]] = {}
+        wanted: dict[str, list[Json]] = {}
         if census.ids and "id" in names and not census.has_property:
             at = names.index("id")
             del self._places[at], names[at], fields[at]
@@ -307,12 +308,12 @@ class VectorSource:
             if field.name in self._made:
                 out.append(self._made[field.name].slice(first_row - 1, batch.num_rows))
                 continue
-            column = plain(batch.column(at))
+            column = storage_of(batch.column(at))
             if field.name in self._finer:
                 column = _replaced(column, field.type, *self._finer[field.name], first_row)
             out.append(checked_text(column, path=self._found.shown, name=field.name, first_row=first_row))
         out += [self._made[name].slice(first_row - 1, batch.num_rows) for name in self._added]
-        out += [plain(batch.column(at)).cast(pa.binary()) for at in self._geometries]
+        out += [storage_of(batch.column(at)).cast(pa.binary()) for at in self._geometries]
         for each in self._delivery.misfits:
             there = each.rows[(each.rows >= first_row) & (each.rows < first_row + batch.num_rows)] - first_row
             if len(there):
@@ -323,7 +324,7 @@ class VectorSource:
         return pa.RecordBatch.from_arrays(out, schema=self._delivery.schema)
 
 
-def _replaced(column: Any, kind: Any, rows: Any, values: Any, first_row: int) -> Any:
+def _replaced(column: pa.Array, kind: pa.DataType, rows: npt.NDArray[np.int64], values: pa.Array, first_row: int) -> pa.Array:
     """A column of one batch in another type, with other values in some rows (from 1, ascending)."""
     first, last = np.searchsorted(rows, (first_row, first_row + len(column)))
     mask = np.zeros(len(column), np.bool_)

@@ -7,8 +7,8 @@ Clauses: OGC API Features part 1, 7.15; WFS 2.0 7.7.4.2 (numberMatched may be "u
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from merestone.json_value import Json
 from merestone.results.finding import Finding
 from merestone.rules import catalogue
 
@@ -16,7 +16,7 @@ _MATCHED = ("numberMatched", "totalFeatures")  # the second is GeoServer's name 
 _HELD = ("numberReturned", "numberOfFeatures")  # what the document itself holds; the second is of WFS 1.1
 
 
-def partial(members: Mapping[str, Any], rows: int) -> Finding | None:
+def partial(members: Mapping[str, Json], rows: int) -> Finding | None:
     """The finding for a delivery that says that it is a part, quoting what it says.
 
     Args:
@@ -40,14 +40,14 @@ def partial(members: Mapping[str, Any], rows: int) -> Finding | None:
     return catalogue.PARTIAL.finding("", said="; ".join(said))
 
 
-def _count(value: Any) -> int | None:
+def _count(value: Json) -> int | None:
     """A count as JSON or XML gives it, None where it is unknown."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     return int(value) if isinstance(value, str) and value.isdecimal() else None
 
 
-def _has_next(members: Mapping[str, Any]) -> bool:
+def _has_next(members: Mapping[str, Json]) -> bool:
     links = members.get("links")
     listed = links if isinstance(links, list) else [links]
     if any(isinstance(each, Mapping) and each.get("rel") == "next" for each in listed):

@@ -24,6 +24,7 @@ from merestone.dataset.manifest import DataFile, ObjectRef, sha256
 from merestone.dataset.proved import footer_of
 from merestone.errors import StoreError
 from merestone.geometry import kernel
+from merestone.json_value import JsonObject
 from merestone.normalise.values import arrow_type
 from merestone.reference.systems import projjson
 from merestone.storage.port import Store
@@ -117,8 +118,8 @@ def _extent(bounds: npt.NDArray[np.float64]) -> tuple[float, float, float, float
     return float(low[0]), float(low[1]), float(high[0]), float(high[1])
 
 
-def _geo_column(epsg: int, scan: kernel.Scan) -> dict[str, Any]:
-    out: dict[str, Any] = {
+def _geo_column(epsg: int, scan: kernel.Scan) -> JsonObject:
+    out: JsonObject = {
         "encoding": "WKB",
         "geometry_types": _types(scan),
         "crs": projjson(epsg),

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from merestone.dataset.current import Current, current, read_manifest
 from merestone.dataset.history import lines
@@ -17,6 +16,7 @@ from merestone.dataset.manifest import Manifest
 from merestone.dataset.record import RunRecord, record_name, record_names
 from merestone.document.json_reader import parse_json
 from merestone.errors import ConflictError, CorruptError, StoreError, UsageError
+from merestone.json_value import JsonObject
 from merestone.storage.lease import is_held
 from merestone.storage.port import Store
 
@@ -61,7 +61,7 @@ class Intent:
             CorruptError: the bytes are not an intent.
         """
         try:
-            doc: dict[str, Any] = parse_json(data)
+            doc: JsonObject = parse_json(data)
             return cls(
                 str(doc["run_id"]),
                 int(doc["attempt"]),

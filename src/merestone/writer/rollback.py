@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.arrays import one_chunk
 from merestone.columnar.shape import Column, Values
 from merestone.dataset.current import Current, read_manifest
 from merestone.dataset.feed import counted, fold, read_log
@@ -24,11 +24,12 @@ from merestone.dataset.history import lines
 from merestone.dataset.index import load_table
 from merestone.dataset.known import CHANGE_CLASSES
 from merestone.dataset.manifest import HistoryLine, Manifest
-from merestone.dataset.tables import ChangeLog, IndexRows
+from merestone.dataset.tables import ChangeLog, IndexRows, WithdrawnRows
 from merestone.dataset.verify import damages_of
-from merestone.dataset.withdrawn import WithdrawnRows, read_withdrawn
+from merestone.dataset.withdrawn import read_withdrawn
 from merestone.errors import CorruptError, UsageError
 from merestone.identity import key as keys
+from merestone.json_value import JsonObject
 from merestone.results.finding import SAMPLES
 from merestone.results.progress import Watch, nobody
 from merestone.storage.port import Store
@@ -53,7 +54,7 @@ def rollback(
     to: int,
     reason: str,
     now: str,
-    lineage: dict[str, Any] | None = None,
+    lineage: JsonObject | None = None,
     wrong: Collection[bytes] = (),
     watch: Watch = nobody,
 ) -> RolledBack:
@@ -258,7 +259,7 @@ def _counts(log: ChangeLog, features: int) -> dict[str, int]:
 
 
 def _as(column: Values, kind: pa.DataType) -> pa.Array:
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = one_chunk(column)
     if pa.types.is_dictionary(kind):
         plain = array.cast(pa.string())
         return plain.dictionary_encode().cast(kind)

@@ -20,8 +20,8 @@ from merestone.change.withdrawn import Returned, returned
 from merestone.dataset.index import live_keys, look_up
 from merestone.dataset.known import Known, halves
 from merestone.dataset.partition import Tree
-from merestone.dataset.tables import IndexRows
-from merestone.dataset.withdrawn import WithdrawnRows, read_withdrawn
+from merestone.dataset.tables import IndexRows, WithdrawnRows
+from merestone.dataset.withdrawn import read_withdrawn
 from merestone.errors import InternalError
 from merestone.identity import key as keys
 from merestone.line.comparing.backfill import backfill_finding, backfilled, filled_fields

@@ -6,17 +6,17 @@ Not here: canonical keys (`identity.key`), the table of old and new keys (`key_t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from merestone.dataset.manifest import Manifest
 from merestone.errors import UsageError
+from merestone.json_value import JsonObject
 from merestone.normalise.cast import PARTITION_COLUMN, CastPlan
 from merestone.publication.publication import KeyRule, Publication
 from merestone.results.finding import Finding
 from merestone.rules import catalogue
 
 
-def key_record(rule: KeyRule, cast: CastPlan) -> dict[str, Any]:
+def key_record(rule: KeyRule, cast: CastPlan) -> JsonObject:
     """The key rule as it stands in every manifest."""
     if rule.published is not None:
         return dict(rule.published)
@@ -31,7 +31,7 @@ def key_record(rule: KeyRule, cast: CastPlan) -> dict[str, Any]:
     }
 
 
-def key_change(publication: Publication, now: dict[str, Any], last: Manifest) -> tuple[bool, list[Finding]]:
+def key_change(publication: Publication, now: JsonObject, last: Manifest) -> tuple[bool, list[Finding]]:
     """Whether keys are made by another rule than those that are published, and what is to be said of it.
 
     Raises:
@@ -59,7 +59,7 @@ def key_change(publication: Publication, now: dict[str, Any], last: Manifest) ->
     )
 
 
-def _typed(record: dict[str, Any]) -> dict[str, str]:
+def _typed(record: JsonObject) -> dict[str, str]:
     """The columns that a key is read from, with their types."""
     if record["derive"] is not None:
         return {each["name"]: each["type"] for each in record.get("from", ())}

@@ -7,8 +7,6 @@ Not here: what the pairs explain (`change.migration`).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,13 +18,14 @@ from merestone.dataset.columns import stored_type
 from merestone.dataset.known import Halves, halves
 from merestone.errors import UsageError
 from merestone.identity import key as keys
+from merestone.json_value import JsonObject
 from merestone.words import listed
 
 _HINT = "write a CSV or Parquet file with the columns {columns}"
 _NAMED = 5
 
 
-def read_key_table(path: str, before: dict[str, Any], after: dict[str, Any]) -> tuple[Halves, Halves]:
+def read_key_table(path: str, before: JsonObject, after: JsonObject) -> tuple[Halves, Halves]:
     """Old and new key hashes, pair by pair: uint64 (n, 2) each.
 
     Args:
@@ -59,11 +58,11 @@ def read_key_table(path: str, before: dict[str, Any], after: dict[str, Any]) -> 
     return _side(path, table, "old", before), _side(path, table, "new", after)
 
 
-def _columns(side: str, rule: dict[str, Any]) -> list[str]:
+def _columns(side: str, rule: JsonObject) -> list[str]:
     return [side] if len(rule["columns"]) == 1 else [f"{side}.{name}" for name in rule["columns"]]
 
 
-def _side(path: str, table: pa.Table, side: str, rule: dict[str, Any]) -> Halves:
+def _side(path: str, table: pa.Table, side: str, rule: JsonObject) -> Halves:
     arrays = []
     for column, kind in zip(_columns(side, rule), rule["types"], strict=True):
         array = table.column(column).combine_chunks()

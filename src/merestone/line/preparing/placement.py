@@ -6,7 +6,6 @@ Not here: names of partitions and the kd-tree (`dataset.partition`), which parti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from merestone.dataset.known import Halves
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.partition import Partitions, Tree, build_tree, leaf_names, place
 from merestone.dataset.scheme import Scheme
+from merestone.json_value import JsonObject
 from merestone.publication.publication import PartitionRule
 from merestone.scratch.spool import Numbers
 
@@ -44,9 +44,9 @@ class Placement:
         """Whether partitions are cells in space."""
         return self.rule.by == "kdtree"
 
-    def record(self, bounds: Box) -> dict[str, Any]:
+    def record(self, bounds: Box) -> JsonObject:
         """The scheme as it stands in the manifest; values stand in its pages, the tree in an object of its own."""
-        scheme: dict[str, Any] = {"by": self.rule.by, "bounds": list(bounds)}
+        scheme: JsonObject = {"by": self.rule.by, "bounds": list(bounds)}
         if self.rule.by == "column":
             return scheme | {"column": self.rule.column}
         return scheme | ({"target_rows": self.rule.target_rows} if self.rule.by == "kdtree" else {})

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 
@@ -27,6 +26,7 @@ from merestone.gate.delivery import other_crs
 from merestone.gate.feature import DEGREES
 from merestone.geometry.form import Grid
 from merestone.identity.digest import LAYOUT, layout_of_contract
+from merestone.json_value import JsonObject
 from merestone.line.comparing.published_rows import PublishedRows
 from merestone.line.preparing.digest_layouts import DigestLayouts, old_layout, source_layout
 from merestone.line.preparing.key_rule import exact_types, key_change, key_record, stops_reading
@@ -198,7 +198,7 @@ def _operations(
     return operation, tuple(others), impossible
 
 
-def _delivered_before(last: Manifest | None) -> tuple[dict[str, Any] | None, str]:
+def _delivered_before(last: Manifest | None) -> tuple[JsonObject | None, str]:
     """How the last version was delivered, and what it is called."""
     return (None, "") if last is None else (last.delivery.get("source"), f"v{last.version}")
 
@@ -255,7 +255,7 @@ def _geometries(contract: Contract, delivery: Delivery, cast: CastPlan) -> list[
 
 def _digests(
     publication: Publication, contract: Contract, delivery: Delivery, projection: Projection, last: Manifest | None
-) -> tuple[dict[str, Any], dict[str, Any], DigestLayouts]:
+) -> tuple[JsonObject, JsonObject, DigestLayouts]:
     """The domain and the processing key as manifests have them, and the layouts of the digests."""
     operation = projection.operation
     grid = Grid(contract.coordinate_precision, contract.geometry.z_precision, contract.geometry.m_precision)
@@ -330,8 +330,8 @@ def _parent(  # noqa: PLR0913 - each is settled by another part of the preparati
     contract: Contract,
     last: Manifest | None,
     digests: DigestLayouts,
-    domain: dict[str, Any],
-    processing: dict[str, Any],
+    domain: JsonObject,
+    processing: JsonObject,
     layout: FileLayout,
     *,
     extent: Box | None,

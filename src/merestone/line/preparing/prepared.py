@@ -7,13 +7,13 @@ Not here: how it is settled (`prepare`), any one subject (`reading`, `projection
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
 from merestone.change.guards import Box
 from merestone.contract.contract import Contract
 from merestone.dataset.partition import Partitions
+from merestone.json_value import JsonObject
 from merestone.line.preparing.digest_layouts import DigestLayouts
 from merestone.line.preparing.parent_terms import ParentTerms
 from merestone.line.preparing.placement import Placement
@@ -53,8 +53,8 @@ class Prepared:
     parent: ParentTerms
     rules: WholeRules
     layout: FileLayout
-    domain: dict[str, Any]
-    processing: dict[str, Any]
+    domain: JsonObject
+    processing: JsonObject
     findings: tuple[Finding, ...]
     unreadable: bool
     columnless: bool
@@ -81,7 +81,7 @@ class Prepared:
             return self.layout
         return replace(self.layout, bounds=extent)
 
-    def source_record(self) -> dict[str, Any]:
+    def source_record(self) -> JsonObject:
         """What was read and what was asserted about it, for the record and the lineage."""
         found: Delivery = self.source.delivery
         spec = self.publication.source

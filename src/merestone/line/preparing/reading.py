@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ import pyarrow as pa
 from merestone.gate.findings import reasons
 from merestone.identity import key as keys
 from merestone.identity.derived import derived_key
+from merestone.json_value import JsonObject
 from merestone.line.preparing.key_rule import key_record
 from merestone.normalise.cast import MACHINERY, PARTITION_COLUMN, CastPlan, cast_batch, holding
 from merestone.publication.publication import KeyRule
@@ -101,7 +101,7 @@ class Reading:
         """Fields that are not delivered: a finding says so."""
         return frozenset(each.target for each in self.cast.columns if each.place is None)
 
-    def key_record(self) -> dict[str, Any]:
+    def key_record(self) -> JsonObject:
         """The key rule as it stands in every manifest."""
         return key_record(self.key, self.cast)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from pyproj import CRS
 
@@ -21,6 +20,7 @@ from merestone.gate.fineness import promised_decimals
 from merestone.gate.freshness import Clock, clock
 from merestone.gate.quantities import Quantity, quantities
 from merestone.gate.whereabouts import Ground, Reference
+from merestone.json_value import Json
 from merestone.line.preparing.projection import Projection
 from merestone.reference.area import area_of_use, box_in, degrees_of_use
 from merestone.reference.operation import Operation
@@ -48,11 +48,11 @@ class WholeRules:
     measuring: CRS | None = None
     last_distributions: Mapping[str, Sequence[float]] = field(default_factory=dict)
     last_name: str = ""
-    last_coordinates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    last_coordinates: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     last_crs: str | None = None
     unique: tuple[str, ...] = ()
     clock: Clock | None = None
-    last_newest: Mapping[str, Any] | None = None
+    last_newest: Mapping[str, Json] | None = None
 
 
 def whole_rules(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.arrays import one_chunk
 from merestone.lineage.event import columns
 from merestone.lineage.event.record import LineageEvent, check_value, make_sequence
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA
@@ -82,7 +83,7 @@ class LineageCollector:
             ValueError: as `LineageEvent`, for columns; or the batch would exceed 2^24 events. Nothing is added then.
         """
         rows = len(feature_ids)
-        ids = columns.one_chunk(feature_ids)
+        ids = one_chunk(feature_ids)
         if ids.type != pa.string():
             raise ValueError(f"feature_id is of type {ids.type}; it has to be a string array")
         for name, value in (("run_id", run_id), ("event_time_utc", time), ("audit_tag", audit_tag), ("contract_version", contract_version)):
@@ -291,7 +292,7 @@ def _single(value: Any) -> Any:
     """An array in one chunk; None where nothing in it has a value."""
     if not isinstance(value, (pa.Array, pa.ChunkedArray)):
         return value
-    return None if value.null_count == len(value) else columns.one_chunk(value)
+    return None if value.null_count == len(value) else one_chunk(value)
 
 
 def _check_verdicts(verdict: npt.NDArray[np.uint8], reasons: pa.Array, event_types: pa.Array) -> None:

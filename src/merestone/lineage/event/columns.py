@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar import hashing
+from merestone.columnar.arrays import one_chunk
 from merestone.columnar.form import Piece
 from merestone.columnar.unicode import nfc
 from merestone.lineage.event.record import SEPARATOR, check_identity
@@ -143,13 +144,6 @@ def coded(codes: npt.NDArray[np.int32] | pa.Array, texts: pa.Array) -> pa.Array:
 def is_uniform(column: pa.Array) -> bool:
     """Whether a column is a dictionary column that says one text in every row."""
     return isinstance(column, pa.DictionaryArray) and len(column.dictionary) == 1 and column.null_count == 0
-
-
-def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column as one pyarrow.Array."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def concat(tables: list[pa.Table]) -> pa.Table:

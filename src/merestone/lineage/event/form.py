@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from merestone.document.json_reader import parse_json
+from merestone.json_value import Json, JsonObject
 
 HASH = re.compile("[0-9a-f]{64}")
 DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -19,13 +20,13 @@ PATH = re.compile(r"(?!\.\.?(/|$))[^/\\\x00]+(/(?!\.\.?(/|$))[^/\\\x00]+)*")
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z")
 
 
-def said(manifest: Mapping[str, Any]) -> bytes:
+def said(manifest: Mapping[str, Json]) -> bytes:
     """What a run manifest says, as its Merkle tree takes it: all members but the root, sorted by name, as JSON without blanks."""
     rest = {name: value for name, value in manifest.items() if name != "root"}
     return json.dumps(rest, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
 
 
-def read_json(data: bytes, form: dict[str, Any]) -> dict[str, Any]:
+def read_json(data: bytes, form: JsonObject) -> JsonObject:
     """The JSON object in some bytes.
 
     A form is a type (exactly: true is not an int), a pattern of a text, None, a list of one form for its elements, a dict of the members that have to
@@ -39,7 +40,7 @@ def read_json(data: bytes, form: dict[str, Any]) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     _check(doc, form, "it")
-    found: dict[str, Any] = doc
+    found: JsonObject = doc
     return found
 
 

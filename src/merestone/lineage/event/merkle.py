@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar import hashing
+from merestone.columnar.arrays import one_chunk
 from merestone.columnar.form import Entry, Piece
 from merestone.lineage.event import columns
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
@@ -53,7 +54,7 @@ def as_texts(row: pa.Table) -> dict[str, str]:
     """The one event of a table as the texts that its encoding is made of, null fields left out."""
     found = {}
     for field in LINEAGE_ARROW_SCHEMA:
-        column = columns.one_chunk(row.column(field.name))
+        column = one_chunk(row.column(field.name))
         if not column.null_count:
             found[field.name] = str(_text(column)[0].as_py())
     return found
@@ -157,7 +158,7 @@ def _pieces(table: pa.Table, without: Sequence[str] = ()) -> list[Piece]:
     for field in LINEAGE_ARROW_SCHEMA:
         if field.name in without:
             continue
-        column = columns.one_chunk(table.column(field.name))
+        column = one_chunk(table.column(field.name))
         if columns.is_uniform(column):
             text = column.dictionary[0].as_py().encode()
             found.append(b"%b:%d:%b," % (field.name.encode(), len(text), text))

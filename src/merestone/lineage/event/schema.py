@@ -16,6 +16,8 @@ import pyarrow as pa
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from merestone.json_value import JsonObject
+
 VERSION_KEY = b"merestone.lineage.schema_version"
 """Where an event file's Arrow metadata says by which version of the schema it was written."""
 
@@ -26,7 +28,7 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "float64": pa.float64(),
     "timestamp[us, UTC]": pa.timestamp("us", "UTC"),
 }
-_JSON_TYPES: dict[str, dict[str, Any]] = {
+_JSON_TYPES: dict[str, JsonObject] = {
     "string": {"type": "string"},
     "int32": {"type": "integer", "minimum": -(1 << 31), "maximum": (1 << 31) - 1},
     "int64": {"type": "integer", "minimum": -(1 << 63), "maximum": (1 << 63) - 1},
@@ -72,9 +74,9 @@ class LineageSchema:
             metadata={VERSION_KEY: self.version.encode()},
         )
 
-    def to_json_schema(self) -> dict[str, Any]:
+    def to_json_schema(self) -> JsonObject:
         """JSON Schema (draft 2020-12) of one event as a JSON object; times are RFC 3339 in UTC."""
-        properties: dict[str, Any] = {}
+        properties: JsonObject = {}
         for each in self.fields:
             kind = dict(_JSON_TYPES[each.type])
             if each.enum:

@@ -20,8 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from merestone.columnar.arrays import one_chunk
 from merestone.columnar.unicode import nfc
 from merestone.errors import SourceError, UsageError
+from merestone.json_value import Json, JsonObject
 from merestone.lineage.event import columns
 from merestone.lineage.event.collector import LineageCollector, base_stage
 from merestone.lineage.event.record import IDENTITY, LineageEvent, make_event_id
@@ -55,7 +57,7 @@ class Quarantined:
     reason: str
     text: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return {"line": self.line, "reason": self.reason, "text": self.text}
 
@@ -108,7 +110,7 @@ def read_batches(path: str, mapping: LogMapping | None = None, *, reserved: Rese
     return _of_columns(path, reserved or {})
 
 
-def event_of(values: Mapping[str, Any]) -> LineageEvent:
+def event_of(values: Mapping[str, Json]) -> LineageEvent:
     """One event from its fields; `event_id` may be there and has to be right then.
 
     Raises:
@@ -137,7 +139,7 @@ def _checked(event: LineageEvent, claimed: Any = None) -> LineageEvent:
 def _of_lines(path: str, mapping: LogMapping | None, reserved: Reserved) -> Iterator[Batch]:
     first = 1
     for lines in _lines(path):
-        values: list[dict[str, Any]] = []
+        values: list[JsonObject] = []
         rows: list[int] = []
         refused: list[Quarantined] = []
         for at, line in enumerate(lines):
@@ -177,7 +179,7 @@ def _lines(path: str) -> Iterator[list[bytes]]:
         raise SourceError(f"{path} cannot be read: {fault.strerror or fault}", field=path, hint="check the file and its path") from fault
 
 
-def _object(line: bytes, *, first: bool) -> dict[str, Any]:
+def _object(line: bytes, *, first: bool) -> JsonObject:
     """The JSON object of a line. Raises ValueError or RecursionError where there is none, or more than one may be meant."""
     if not line.strip():
         raise ValueError("the line is empty")
@@ -193,7 +195,7 @@ def _constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+def _pairs(found: list[tuple[str, Any]]) -> JsonObject:
     made = dict(found)
     if len(made) < len(found):
         raise ValueError("a name stands twice in one object")
@@ -207,7 +209,7 @@ def _shown(line: bytes) -> str:
     return line.decode("utf-8", errors="backslashreplace").rstrip("\r\n")[:_TEXT]
 
 
-def _draft_of_events(values: list[dict[str, Any]], numbers: npt.NDArray[np.int64], text: Callable[[int], str]) -> _Draft:
+def _draft_of_events(values: list[JsonObject], numbers: npt.NDArray[np.int64], text: Callable[[int], str]) -> _Draft:
     doubt = np.zeros(len(values), np.bool_)
     if any(values) and not set().union(*values) <= _NAMES:
         doubt |= np.array([not each.keys() <= _NAMES for each in values])
@@ -225,7 +227,7 @@ def _draft_of_events(values: list[dict[str, Any]], numbers: npt.NDArray[np.int64
     return _Draft(_typed(given, doubt, len(values), whole_times(given["event_time_utc"])), doubt, numbers, one, text)
 
 
-def _draft_of_log(lines: list[dict[str, Any]], numbers: npt.NDArray[np.int64], mapping: LogMapping, text: Callable[[int], str]) -> _Draft:
+def _draft_of_log(lines: list[JsonObject], numbers: npt.NDArray[np.int64], mapping: LogMapping, text: Callable[[int], str]) -> _Draft:
     given, times = mapping.columns(lines)
     doubt = np.zeros(len(lines), np.bool_)
     table = _typed({name: given.get(name, [None] * len(lines)) for name in _NAMES}, doubt, len(lines), times)
@@ -340,7 +342,7 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
         return None
     try:
         column.validate(full=True)
-        return columns.one_chunk(pc.cast(column, wanted))
+        return one_chunk(pc.cast(column, wanted))
     except pa.ArrowException:
         return None
 
@@ -356,7 +358,7 @@ def _judged(draft: _Draft, lines: int, refused: list[Quarantined], reserved: Res
     table = table.set_column(table.schema.get_field_index("target_crs"), "target_crs", targets)
     accepted = table if len(rows) == table.num_rows else table.take(pa.array(rows))
     ids = _event_ids(accepted)
-    claimed = columns.one_chunk(accepted.column("event_id"))
+    claimed = one_chunk(accepted.column("event_id"))
     wrong = np.asarray(pc.fill_null(pc.not_equal(claimed, ids), False), np.bool_)
     if wrong.any():
         doubt[rows[wrong]] = True
@@ -393,7 +395,7 @@ def _doubtful(table: pa.Table) -> Bools:
 
     def mark(mask: pa.ChunkedArray) -> None:
         nonlocal doubt
-        doubt |= np.asarray(pc.fill_null(columns.one_chunk(mask), False), np.bool_)
+        doubt |= np.asarray(pc.fill_null(one_chunk(mask), False), np.bool_)
 
     for name in _REQUIRED:
         mark(pc.is_null(table.column(name)))
@@ -421,7 +423,7 @@ def _doubtful(table: pa.Table) -> Bools:
 
 def _targets(column: pa.ChunkedArray) -> tuple[pa.Array, Bools]:
     """The target systems in their canonical spelling, and the rows whose system has none."""
-    encoded = columns.one_chunk(columns.one_chunk(column).dictionary_encode())
+    encoded = one_chunk(one_chunk(column).dictionary_encode())
     names: list[str | None] = []
     for each in encoded.dictionary.to_pylist():
         try:
@@ -434,12 +436,12 @@ def _targets(column: pa.ChunkedArray) -> tuple[pa.Array, Bools]:
 
 def _event_ids(table: pa.Table) -> pa.Array:
     """`make_event_id` over accepted rows: a string array."""
-    return columns.to_hex(columns.id_array(columns.event_ids(*(columns.one_chunk(table.column(name)) for name in IDENTITY))))
+    return columns.to_hex(columns.id_array(columns.event_ids(*(one_chunk(table.column(name)) for name in IDENTITY))))
 
 
 def _nameless(table: pa.Table) -> Bools:
     """The rows whose run cannot be sealed under its own name."""
-    runs = columns.one_chunk(columns.one_chunk(table.column("run_id")).dictionary_encode())
+    runs = one_chunk(one_chunk(table.column("run_id")).dictionary_encode())
     nameless: Bools = np.array([not names_files(each) for each in runs.dictionary.to_pylist()], np.bool_)
     return nameless.take(np.asarray(runs.indices))
 
@@ -449,7 +451,7 @@ def _taken(table: pa.Table, reserved: Reserved) -> Bools:
     taken = np.zeros(table.num_rows, np.bool_)
     if not reserved or not table.num_rows:
         return taken
-    runs, stages = (columns.one_chunk(columns.one_chunk(table.column(name)).dictionary_encode()) for name in ("run_id", "stage"))
+    runs, stages = (one_chunk(one_chunk(table.column(name)).dictionary_encode()) for name in ("run_id", "stage"))
     bases = [base_stage(each) for each in stages.dictionary.to_pylist()]
     for code, run in enumerate(runs.dictionary.to_pylist()):
         if run in reserved:

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.identity.key import written
+from merestone.json_value import JsonObject
 from merestone.lineage.event.record import EVENT_TYPES, LineageEvent
 from merestone.lineage.event.schema import SCHEMA
 
@@ -59,13 +60,13 @@ class LogMapping:
     rules: dict[str, Rule]
     plan: tuple[str, ...] = ()
 
-    def event(self, line: dict[str, Any], sequence: int) -> LineageEvent:
+    def event(self, line: JsonObject, sequence: int) -> LineageEvent:
         """The event that a line describes.
 
         Raises:
             ValueError: a member is missing or of a kind that the field cannot hold.
         """
-        values: dict[str, Any] = {}
+        values: JsonObject = {}
         for name, rule in self.rules.items():
             found = _told(line, rule)
             if found is None and name in REQUIRED:
@@ -76,7 +77,7 @@ class LogMapping:
             values["stage"] = f"{values['stage']}.{qualifier}"
         return LineageEvent(**{"event_type": "REJECT", **values, "outcome": "REJECT", "sequence": sequence})
 
-    def columns(self, lines: Sequence[dict[str, Any]]) -> tuple[dict[str, list[Any]], Any]:
+    def columns(self, lines: Sequence[JsonObject]) -> tuple[dict[str, list[Any]], Any]:
         """The same for many lines: a list of values a field, and the times as a pyarrow array, null where `event` has to look."""
         found: dict[str, list[Any]] = {"event_type": ["REJECT"] * len(lines)}
         times = pa.nulls(len(lines), _TIME)
@@ -137,7 +138,7 @@ def _rule(name: str, rule: Any) -> Rule:
     return Rule(tuple(path.split(".")) if path else (), rule.get("value"), rule.get("default"), unit)
 
 
-def _told(line: dict[str, Any], rule: Rule) -> Any:
+def _told(line: JsonObject, rule: Rule) -> Any:
     found = _member(line, rule) if rule.path else rule.value
     return rule.default if found is None else found
 
@@ -149,7 +150,7 @@ def _qualified(stage: Any, qualifier: Any) -> Any:
     return f"{stage}.{qualifier}" if isinstance(stage, str) and isinstance(qualifier, str) else None
 
 
-def _member(line: dict[str, Any], rule: Rule) -> Any:
+def _member(line: JsonObject, rule: Rule) -> Any:
     if ".".join(rule.path) in line:  # a name that holds a dot itself
         return line[".".join(rule.path)]
     found: Any = line

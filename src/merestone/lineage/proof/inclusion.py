@@ -14,15 +14,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.arrays import one_chunk
 from merestone.document.own_digest import fault_of
 from merestone.errors import CorruptError, UsageError
+from merestone.json_value import JsonObject
 from merestone.lineage.event import columns, merkle
 from merestone.lineage.event.form import read_json, said
 from merestone.lineage.event.record import IDENTITY
@@ -196,7 +197,7 @@ def leaves_of(run: RunManifest) -> npt.NDArray[np.uint8]:
     return merkle.leaves_of_run([bytes.fromhex(each["root"]) for each in run.doc["parts"]], said(run.doc))
 
 
-def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) -> list[dict[str, Any]]:
+def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) -> list[JsonObject]:
     """For each event of a feature in a run, what leads from it to the run's root.
 
     Each proof holds the event (by field, as docs/spec/lineage.md encodes it: texts, null left out), `in_part` and `in_run` (steps of
@@ -210,7 +211,7 @@ def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) ->
     if is_newer(run.schema_version):
         raise CorruptError(f"{run.path} is {_UNKNOWN.format(run.schema_version)}", field=run.path, hint="use a newer version of Merestone")
     roots = leaves_of(run)
-    proofs: list[dict[str, Any]] = []
+    proofs: list[JsonObject] = []
     for number, part in enumerate(run.parts):
         if not part.first_feature <= feature_id <= part.last_feature:
             continue
@@ -274,7 +275,7 @@ def _verify_part(store: Store, run: RunManifest, part: Part, steps: Counter[tupl
 
 def _wrong_ids(table: pa.Table) -> str | None:
     """The first event_id that is not the hash of its row's identity."""
-    given = columns.one_chunk(table.column("event_id"))
-    ids = columns.to_hex(columns.id_array(columns.event_ids(*(columns.one_chunk(table.column(name)) for name in IDENTITY))))
+    given = one_chunk(table.column("event_id"))
+    ids = columns.to_hex(columns.id_array(columns.event_ids(*(one_chunk(table.column(name)) for name in IDENTITY))))
     differs = pc.not_equal(ids, given)
     return str(given[pc.index(differs, True).as_py()].as_py()) if pc.any(differs).as_py() else None

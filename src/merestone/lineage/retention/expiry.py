@@ -16,15 +16,15 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.arrays import one_chunk
 from merestone.document.own_digest import with_digest
 from merestone.errors import ConflictError, CorruptError, UsageError
 from merestone.identity.key import written_ids
-from merestone.lineage.event import columns
+from merestone.json_value import Json, JsonObject
 from merestone.lineage.event.form import read_json
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.proof import inclusion as proof
@@ -57,7 +57,7 @@ class Hold:
     placed_utc: str
     released: dict[str, str] | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return asdict(self)
 
@@ -228,8 +228,8 @@ class Pass:
 
 
 def expire(
-    store: Store, going: Sequence[Prefix], needed: Mapping[str, Any], this: Pass, unchanged: Callable[[], bool], root: str = ROOT
-) -> dict[str, Any]:
+    store: Store, going: Sequence[Prefix], needed: Mapping[str, pa.Array], this: Pass, unchanged: Callable[[], bool], root: str = ROOT
+) -> JsonObject:
     """Carry what live features need, put up the tombstone, delete the objects.
 
     Args:
@@ -298,7 +298,7 @@ def pass_number(time: datetime, nonce: str) -> str:
     return f"{time.astimezone(UTC):%Y%m%dT%H%M%SZ}-{nonce}"
 
 
-def _prefix(store: Store, prefix: Prefix, needed: Mapping[str, Any], this: Pass, root: str) -> dict[str, Any]:
+def _prefix(store: Store, prefix: Prefix, needed: Mapping[str, pa.Array], this: Pass, root: str) -> JsonObject:
     runs = []
     for attempts in prefix.runs:
         for each in attempts:
@@ -336,7 +336,7 @@ def _carried(store: Store, run: RunManifest, ids: pa.Array, this: Pass, root: st
     """The rows of some features of an attempt, sealed into the baseline of this pass; None where there are none."""
     writer = RunWriter(this.scratch, run.run_id, run.attempt, f"b{this.number[-8:]}")
     for table in reading.scan(store, [run], root, names=LINEAGE_ARROW_SCHEMA.names):
-        features = columns.one_chunk(table.column("feature_id"))
+        features = one_chunk(table.column("feature_id"))
         span = pc.min_max(features)
         near = ids.filter(pc.and_(pc.greater_equal(ids, span["min"]), pc.less_equal(ids, span["max"])))
         writer.write(table.filter(pc.is_in(features, near)))
@@ -355,7 +355,7 @@ def _carried(store: Store, run: RunManifest, ids: pa.Array, this: Pass, root: st
     )
 
 
-def _step(step: steps.Step) -> dict[str, Any]:
+def _step(step: steps.Step) -> JsonObject:
     """A step as the tombstone keeps it: all but the reasons, which quote what was delivered."""
     return {
         "stage": step.stage,
@@ -378,5 +378,5 @@ def _stamp(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _json(doc: Mapping[str, Any]) -> bytes:
+def _json(doc: Mapping[str, Json]) -> bytes:
     return with_digest(doc, indent=1)

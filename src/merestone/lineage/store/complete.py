@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.lineage.event import columns
+from merestone.columnar.arrays import one_chunk
+from merestone.json_value import JsonObject
 from merestone.lineage.event.collector import OUTSIDE_CHAIN, base_stage
 from merestone.lineage.event.record import ATTEMPT_BITS
 from merestone.results.finding import SAMPLES
@@ -33,7 +33,7 @@ class Gap:
     count: int
     samples: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return {"rule": self.rule, "message": self.message, "count": self.count, "samples": list(self.samples)}
 
@@ -69,8 +69,8 @@ class Order:
         pairs = (
             table.select(["sequence", "event_id"]).group_by(["sequence", "event_id"]).aggregate([])
         )  # an event stands in one table alone
-        self._numbers.append(np.asarray(columns.one_chunk(pairs.column("sequence"))))
-        ahead = np.asarray(pc.greater(columns.one_chunk(table.column("event_time_utc")), self._latest))
+        self._numbers.append(np.asarray(one_chunk(pairs.column("sequence"))))
+        ahead = np.asarray(pc.greater(one_chunk(table.column("event_time_utc")), self._latest))
         if ahead.any():
             self._ahead += int(ahead.sum())
             self._early = (*self._early, *_features(table, ahead))[:SAMPLES]
@@ -112,7 +112,7 @@ def check_chain(table: pa.Table, plan: Sequence[str]) -> list[Gap]:
     PASS or WARN at stage N needs PASS or WARN at stage N-1 of the plan in the same attempt; nothing follows a REJECT. The stage `publish`
     stands outside. A stage that is not in the plan is named (`stage_unknown`).
     """
-    stages = columns.one_chunk(columns.one_chunk(table.column("stage")).dictionary_encode())
+    stages = one_chunk(one_chunk(table.column("stage")).dictionary_encode())
     place = {stage: at for at, stage in enumerate(plan)}
     bases = [base_stage(each) for each in stages.dictionary.to_pylist()]
     level = np.array([place.get(each, -2 if each == OUTSIDE_CHAIN else -1) for each in bases], np.int64)[np.asarray(stages.indices)]
@@ -125,11 +125,11 @@ def check_chain(table: pa.Table, plan: Sequence[str]) -> list[Gap]:
         return found
     rows = np.flatnonzero(inside)
     level = level[rows]
-    features = columns.one_chunk(columns.one_chunk(table.column("feature_id")).dictionary_encode())
-    attempt = np.asarray(columns.one_chunk(table.column("sequence")))[rows] >> 48
+    features = one_chunk(one_chunk(table.column("feature_id")).dictionary_encode())
+    attempt = np.asarray(one_chunk(table.column("sequence")))[rows] >> 48
     subject, group = np.unique(np.stack([attempt, np.asarray(features.indices)[rows].astype(np.int64)]), axis=1, return_inverse=True)
     group = group.reshape(-1)
-    refused = np.asarray(pc.equal(columns.one_chunk(table.column("outcome")), "REJECT"))[rows]
+    refused = np.asarray(pc.equal(one_chunk(table.column("outcome")), "REJECT"))[rows]
     reached = np.zeros((subject.shape[1], len(plan)), np.bool_)
     stopped = np.zeros_like(reached)  # by any step of the stage, even where another step of it passes
     reached[group, level] = True

@@ -6,13 +6,14 @@ Not here: reading the rows (`reading`). Nothing is removed from the store.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.arrays import one_chunk
+from merestone.json_value import JsonObject
 from merestone.lineage.event import columns, merkle
 from merestone.lineage.event.record import ATTEMPT_BITS
 from merestone.results.finding import SAMPLES
@@ -51,7 +52,7 @@ class DeduplicationReport:
     conflicts: int
     samples: tuple[Conflict, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The JSON object."""
         return {
             "rows": self.rows,
@@ -119,7 +120,7 @@ def _sharing(table: pa.Table) -> tuple[npt.NDArray[np.int64], _Whole]:
             number = np.concatenate([[0], np.cumsum(~alike)])
             shared = np.concatenate([alike, [False]]) | np.concatenate([[False], alike])
             return order[shared], number[shared]
-    encoded = columns.one_chunk(columns.one_chunk(table.column("event_id")).dictionary_encode())
+    encoded = one_chunk(one_chunk(table.column("event_id")).dictionary_encode())
     codes = np.asarray(encoded.indices.fill_null(len(encoded.dictionary)))
     rows = np.flatnonzero(np.bincount(codes)[codes] > 1)
     return rows, codes[rows]
@@ -166,18 +167,18 @@ def _last_alike(*keys: _Whole) -> npt.NDArray[np.int64]:
 
 
 def _integers(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
-    return np.asarray(columns.one_chunk(table.column(name)).fill_null(-1))
+    return np.asarray(one_chunk(table.column(name)).fill_null(-1))
 
 
 def severity(table: pa.Table) -> npt.NDArray[np.int32]:
     """The `SEVERITY` of each row's outcome: int32, shape (rows,)."""
-    return np.asarray(pc.index_in(columns.one_chunk(table.column("outcome")), pa.array(list(SEVERITY))).fill_null(-1))
+    return np.asarray(pc.index_in(one_chunk(table.column("outcome")), pa.array(list(SEVERITY))).fill_null(-1))
 
 
 def _payload(table: pa.Table) -> npt.NDArray[np.int32]:
     """A number per payload: all fields but sequence and event_time_utc."""
     pieces = [merkle.encode_events(table.slice(start, _SLICE), without=_UNPAYLOADED) for start in range(0, table.num_rows, _SLICE)]
-    return np.asarray(columns.one_chunk(pa.chunked_array(pieces, pa.binary()).dictionary_encode()).indices)
+    return np.asarray(one_chunk(pa.chunked_array(pieces, pa.binary()).dictionary_encode()).indices)
 
 
 def _conflict(table: pa.Table, row: int, stands: int) -> Conflict:

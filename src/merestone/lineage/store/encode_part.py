@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from merestone.columnar.arrays import one_chunk
 from merestone.lineage.event import columns, merkle
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 
@@ -53,7 +54,7 @@ class PartFacts:
 
 def part_units(events: pa.Table, group_rows: int) -> Iterator[PartUnit]:
     """The units of some events (a compact table of one chunk a column), one for each target CRS."""
-    targets = columns.one_chunk(events.column("target_crs"))
+    targets = one_chunk(events.column("target_crs"))
     for code, target in enumerate(targets.dictionary.to_pylist()):
         mine = events if len(targets.dictionary) == 1 else events.filter(pc.equal(targets.indices, code))
         if mine.num_rows:
@@ -79,10 +80,10 @@ def encode_part(unit: PartUnit) -> tuple[pa.Buffer, PartFacts]:
 
 def _order(table: pa.Table) -> npt.NDArray[np.int64]:
     """The rows by the bytes of feature_id, then by sequence: positions."""
-    features = columns.one_chunk(table.column("feature_id"))
+    features = one_chunk(table.column("feature_id"))
     ranks = np.empty(len(features.dictionary), np.int32)
     ranks[np.asarray(pc.sort_indices(features.dictionary))] = np.arange(len(ranks), dtype=np.int32)
-    sequence = np.asarray(columns.one_chunk(table.column("sequence")))
+    sequence = np.asarray(one_chunk(table.column("sequence")))
     rank = ranks[np.asarray(features.indices)]
     if bool((sequence[1:] >= sequence[:-1]).all()):
         return np.argsort(rank, kind="stable")
@@ -93,7 +94,7 @@ def _taken(table: pa.Table, places: pa.Array) -> pa.Table:
     """Some rows of a compact table; a column that says one thing, or nothing, need not be looked up."""
     arrays = []
     for each in table.columns:
-        column = columns.one_chunk(each)
+        column = one_chunk(each)
         alike = column.null_count == len(column) or columns.is_uniform(column)
         arrays.append(column.slice(0, len(places)) if alike else column.take(places))
     return pa.Table.from_arrays(arrays, schema=table.schema)

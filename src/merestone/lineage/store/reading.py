@@ -9,7 +9,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 
 from merestone.errors import CorruptError, UsageError
 from merestone.identity.key import written_ids
+from merestone.json_value import JsonObject
 from merestone.lineage.event import columns
 from merestone.lineage.event.record import IDENTITY, make_event_id
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, file_problems
@@ -187,7 +187,7 @@ def why(
     versions: Mapping[str, int] | None = None,
     limit: int | None = None,
     only: Sequence[str] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Why a feature is as it is: the runs that touched it, newest first, with what stands of their events.
 
     Args:
@@ -202,7 +202,7 @@ def why(
         CorruptError: a manifest or a part cannot be read.
     """
     known = versions or {}
-    out: list[dict[str, Any]] = []
+    out: list[JsonObject] = []
     ids = None if only is None else dict.fromkeys(read_manifest(store, path).run_id for path in only)
     for attempts in reversed(runs_of(store, root)) if ids is None else (attempts_of(store, run_id, root) for run_id in ids):
         table = deduplicate(history(store, feature_id, root, runs=attempts))
@@ -230,9 +230,9 @@ def why(
     return out
 
 
-def plain(table: pa.Table, *, limit: int | None = None) -> list[dict[str, Any]]:
+def plain(table: pa.Table, *, limit: int | None = None) -> list[JsonObject]:
     """Events as dictionaries, the time as RFC 3339 text."""
-    rows: list[dict[str, Any]] = (table if limit is None else table.slice(0, limit)).to_pylist()
+    rows: list[JsonObject] = (table if limit is None else table.slice(0, limit)).to_pylist()
     for row in rows:
         row["event_time_utc"] = row["event_time_utc"].isoformat(timespec="microseconds").replace("+00:00", "Z")
     return rows

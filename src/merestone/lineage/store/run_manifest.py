@@ -13,10 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any
 from urllib.parse import quote
 
 from merestone.errors import CorruptError, UsageError
+from merestone.json_value import JsonObject
 from merestone.lineage.event.form import DAY, HASH, MOMENT, PATH, read_json
 from merestone.lineage.event.schema import SCHEMA, is_readable
 from merestone.lineage.store.tombstone import Expired, expired_runs
@@ -24,7 +24,7 @@ from merestone.lineage.store.writing import FORMAT, ROOT, RUNS, Part, below, run
 from merestone.storage.place import shown_place
 from merestone.storage.port import Store
 
-_FORM: dict[str, Any] = {
+_FORM: JsonObject = {
     "run_id": str,
     "attempt": int,
     "run_date": DAY,
@@ -71,7 +71,7 @@ class RunManifest:
     counts: dict[str, int]
     parts: tuple[Part, ...]
     root: str
-    doc: dict[str, Any]
+    doc: JsonObject
     expired: Expired | None = None
 
     @property
@@ -113,7 +113,7 @@ def read_manifest(store: Store, path: str, *, sha256: str | None = None) -> RunM
         raise CorruptError(f"{path} is not a readable run manifest: {fault}", field=path, hint="restore it from a backup") from fault
 
 
-def _parsed(path: str, doc: dict[str, Any]) -> RunManifest:
+def _parsed(path: str, doc: JsonObject) -> RunManifest:
     """A run manifest of the right form. Raises ValueError where it is not that of its name, or its days are none."""
     name = run_manifest_name(doc["run_id"], doc["attempt"])
     if not f"/{path}".endswith(f"/{name}"):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from merestone.json_value import Json, JsonObject
 from merestone.lineage.event.collector import OUTSIDE_CHAIN, base_stage
 from merestone.lineage.store.deduplication import deduplicate
 from merestone.lineage.store.reading import scan
@@ -137,7 +138,7 @@ def _gather(standing: pa.Table, found: dict[tuple[Any, ...], Step], by: Sequence
             _add(reasons, key if key in reasons or len(reasons) < MOST_REASONS else (row["outcome"], OTHERS), row["count_all"])
 
 
-def _of_tombstone(kept: Mapping[str, Any]) -> Step:
+def _of_tombstone(kept: Mapping[str, Json]) -> Step:
     first, last = (datetime.fromisoformat(kept[name]) if kept[name] else None for name in ("first", "last"))
     accuracy = (float(kept["accuracy_m"][0]), float(kept["accuracy_m"][1])) if kept["accuracy_m"] else None
     return Step(
@@ -183,12 +184,12 @@ def _measure(standing: pa.Table, found: dict[tuple[Any, ...], Step], by: Sequenc
             step.accuracy_m = min(low, row["accuracy_min"]), max(high, row["accuracy_max"])
 
 
-def _counted(table: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.select(names).group_by(list(names)).aggregate([([], "count_all")]).to_pylist()
+def _counted(table: pa.Table, names: Sequence[str]) -> list[JsonObject]:
+    rows: list[JsonObject] = table.select(names).group_by(list(names)).aggregate([([], "count_all")]).to_pylist()
     return rows
 
 
-def _key(row: dict[str, Any], by: Sequence[str]) -> tuple[Any, ...]:
+def _key(row: JsonObject, by: Sequence[str]) -> tuple[Any, ...]:
     return tuple(row[name] for name in by)
 
 

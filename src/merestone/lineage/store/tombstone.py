@@ -8,9 +8,9 @@ A tombstone stands for a run's parts from the moment it is there, whether they a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from merestone.errors import CorruptError
+from merestone.json_value import JsonObject
 from merestone.lineage.event.form import DAY, HASH, MOMENT, PATH, read_json
 from merestone.storage.port import Store
 
@@ -35,7 +35,7 @@ _ATTEMPT = {"run_manifest": PATH, "sha256": HASH, "baseline": (None, {"run_manif
 _VERDICT = dict.fromkeys(
     ("total_events", "passed", "rejected", "warned", "features", "features_passed", "features_rejected", "features_warned"), int
 )
-_FORM: dict[str, Any] = {
+_FORM: JsonObject = {
     "expired_utc": MOMENT,
     "window": str,
     "basis": str,
@@ -61,8 +61,8 @@ class Expired:
     run_manifest: str
     sha256: str
     verdict: dict[str, int]
-    steps: list[dict[str, Any]]
-    baseline: dict[str, Any] | None
+    steps: list[JsonObject]
+    baseline: JsonObject | None
 
     def words(self) -> str:
         """When and why, for messages."""
@@ -75,7 +75,7 @@ def tombstone_names(store: Store, root: str) -> list[str]:
     return sorted(name for name, _ in store.list(prefix) if name.endswith(".json"))
 
 
-def read_tombstone(store: Store, name: str) -> dict[str, Any]:
+def read_tombstone(store: Store, name: str) -> JsonObject:
     """A tombstone as it stands.
 
     Raises:
@@ -104,7 +104,7 @@ def expired_runs(store: Store, root: str) -> dict[str, Expired]:
     return {each.run_manifest: each for name in tombstone_names(store, root) for each in entries(name, read_tombstone(store, name))}
 
 
-def entries(name: str, doc: dict[str, Any]) -> list[Expired]:
+def entries(name: str, doc: JsonObject) -> list[Expired]:
     """The attempts that a tombstone stands for."""
     return [
         Expired(

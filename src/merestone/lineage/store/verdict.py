@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.lineage.event import columns
+from merestone.columnar.arrays import one_chunk
+from merestone.json_value import JsonObject
 from merestone.lineage.store.deduplication import deduplicate
 from merestone.lineage.store.deduplication import severity as severity_of
 from merestone.lineage.store.reading import scan
@@ -56,7 +57,7 @@ def verdict(store: Store, attempts: Sequence[RunManifest], root: str = ROOT) -> 
     return total
 
 
-def run_summary(store: Store, run_id: str, root: str = ROOT) -> dict[str, Any]:
+def run_summary(store: Store, run_id: str, root: str = ROOT) -> JsonObject:
     """What `lineage summary` shows of a run: its verdict, events per stage and outcome, reasons by frequency, software, Merkle root.
 
     Raises:
@@ -88,7 +89,7 @@ def run_summary(store: Store, run_id: str, root: str = ROOT) -> dict[str, Any]:
     return _summary(attempts, total, stages, counts)
 
 
-def _of_tombstone(attempts: Sequence[RunManifest], expired: Expired) -> dict[str, Any]:
+def _of_tombstone(attempts: Sequence[RunManifest], expired: Expired) -> JsonObject:
     stages: dict[tuple[str, str, str], int] = {}
     for step in expired.steps:
         for word, outcome in (("passed", "PASS"), ("warned", "WARN"), ("rejected", "REJECT")):
@@ -102,8 +103,8 @@ def _summary(
     attempts: Sequence[RunManifest],
     total: Mapping[str, int],
     stages: Mapping[tuple[str, str, str], int],
-    reasons: list[dict[str, Any]],
-) -> dict[str, Any]:
+    reasons: list[JsonObject],
+) -> JsonObject:
     last = attempts[-1]
     place = {stage: at for at, stage in enumerate(last.plan)}
     return {
@@ -135,7 +136,7 @@ def _no_verdict() -> dict[str, int]:
 def _add_verdict(standing: pa.Table, total: dict[str, int]) -> None:
     """Count the events of a table that holds all rows of its features."""
     severity = severity_of(standing)
-    features = columns.one_chunk(columns.one_chunk(standing.column("feature_id")).dictionary_encode())
+    features = one_chunk(one_chunk(standing.column("feature_id")).dictionary_encode())
     codes = np.asarray(features.indices)
     worst = np.zeros(len(features.dictionary), np.int8)
     for level in (1, 2):

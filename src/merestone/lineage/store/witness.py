@@ -12,10 +12,10 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from merestone.dataset.record import RECORDS
 from merestone.errors import CorruptError
+from merestone.json_value import JsonObject
 from merestone.lineage.store.run_manifest import RunManifest, read_manifest
 from merestone.lineage.store.tombstone import TOMBSTONES
 from merestone.lineage.store.writing import ROOT, RUNS, below, witness_of
@@ -29,10 +29,10 @@ HOLDS = "_holds"
 class Seen:
     """The state of an event store: its heads (`run_manifest`, `sha256`, `events`, `root` of each), and what no run manifest lists yet."""
 
-    heads: tuple[dict[str, Any], ...]
+    heads: tuple[JsonObject, ...]
     unlisted: tuple[str, ...]
 
-    def remembered(self, store: Store) -> list[dict[str, Any]]:
+    def remembered(self, store: Store) -> list[JsonObject]:
         """What is not listed yet, as a run manifest lists it; what has gone since is left out."""
         found = []
         for path in self.unlisted:
@@ -64,7 +64,7 @@ def seen_of(store: Store, runs: Sequence[RunManifest], root: str = ROOT) -> Seen
     return Seen(heads, tuple(name for name in witnessed(store, root) if name not in listed))
 
 
-def head_of(store: Store, run: RunManifest) -> dict[str, Any]:
+def head_of(store: Store, run: RunManifest) -> JsonObject:
     """A sealed run as another names it."""
     return {
         "run_manifest": run.path,

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
 
 import numpy as np
@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.errors import ConflictError
+from merestone.json_value import Json, JsonObject
 from merestone.lineage.event import columns, merkle
 from merestone.lineage.event.form import said
 from merestone.lineage.event.record import MAX_ATTEMPT, check_identity
@@ -61,7 +62,7 @@ class Part:
     first_feature: str
     last_feature: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The object in the run manifest's `parts`."""
         return {
             "path": self.path,
@@ -86,9 +87,9 @@ class Besides:
         origin: whose run it is: `foreign` where another program ran.
     """
 
-    heads: Sequence[Mapping[str, Any]] = ()
-    objects: Sequence[Mapping[str, Any]] = ()
-    findings: Sequence[Mapping[str, Any]] = ()
+    heads: Sequence[Mapping[str, Json]] = ()
+    objects: Sequence[Mapping[str, Json]] = ()
+    findings: Sequence[Mapping[str, Json]] = ()
     origin: Origin = "own"
 
 
@@ -103,7 +104,7 @@ class SealedRun:
     counts: dict[str, int]
     parts: tuple[Part, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The `lineage` object of a dataset manifest and of a run record."""
         return {"run_manifest": self.run_manifest, "sha256": self.sha256, "events": self.events, "root": self.root}
 
@@ -188,7 +189,7 @@ class RunWriter:
         tool: Mapping[str, str],
         time: datetime,
         besides: Besides | None = None,
-        about: Mapping[str, Any] | None = None,
+        about: Mapping[str, Json] | None = None,
     ) -> SealedRun:
         """Copy the parts into the store and write the run manifest, which makes them count.
 
@@ -221,7 +222,7 @@ class RunWriter:
                     path, facts.rows, facts.size, facts.sha256, facts.root.hex(), facts.target_crs, facts.first_feature, facts.last_feature
                 )
             )
-        doc: dict[str, Any] = {
+        doc: JsonObject = {
             "format": FORMAT,
             "origin": besides.origin,
             "run_id": self.run_id,
@@ -283,7 +284,7 @@ def _stamp(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def witness_of(store: Store, path: str) -> dict[str, Any]:
+def witness_of(store: Store, path: str) -> JsonObject:
     """An object as a run manifest remembers it: `path`, `bytes`, `sha256`. Raises FileNotFoundError where there is none."""
     size, checksum = checksum_of(store, path)
     return {"path": path, "bytes": size, "sha256": checksum}
