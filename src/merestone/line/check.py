@@ -126,7 +126,8 @@ def check(
             findings = without_missing(findings)
         elif prepared.unreadable:
             return _ended(publication, prepared, findings, settings, clock)
-        findings += [
+        findings = [
+            *received.places.placed(findings),
             *received.findings,
             *delivery_promises(prepared, received, now, last, environment.modified(publication.source.path) if source is None else None),
         ]

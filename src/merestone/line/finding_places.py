@@ -32,6 +32,7 @@ from merestone.render.findings_page import Place
 from merestone.results.finding import Finding
 
 LAYER = "findings"
+_NO_ROWS = np.zeros(0, np.int64)
 _POSITION = re.compile(r" at (-?[0-9.e+-]+), (-?[0-9.e+-]+)$")
 _DRAWN = 100  # places of a finding that a page shows with outlines
 _FORMATS = (".gpkg", ".geojson", ".json")
@@ -70,7 +71,7 @@ def places_of(prepared: Prepared | None, findings: Sequence[Finding], passes: Pa
         passes: what reading the rows found; None where they could not be read: then there are the samples only.
     """
     if passes is None or prepared is None:
-        return _joined([_of_samples(at, each) for at, each in enumerate(findings)])
+        return _joined([_of_samples(at, each, _NO_ROWS) for at, each in enumerate(findings)])
     received, processed, judged, evidence = passes
     rules = {each.rule: each for each in judged.breaches}
     lines = FindingLines.concat(evidence.lines)
@@ -82,7 +83,7 @@ def places_of(prepared: Prepared | None, findings: Sequence[Finding], passes: Pa
         elif (finding.per_row or finding.rule == "extent") and len(mine := _lines_of(lines, finding)):
             parts.append(_of_lines(at, mine, number))
         else:
-            parts.append(_of_samples(at, finding))
+            parts.append(_of_samples(at, finding, number))
     return _placed(_joined(parts), prepared, processed)
 
 
@@ -130,13 +131,16 @@ def _of_lines(at: int, lines: FindingLines, number: npt.NDArray[np.int64]) -> Pl
     )
 
 
-def _of_samples(at: int, finding: Finding) -> Places:
-    """The samples of a finding about the whole; one row without a place where it has none; no finding is missing from a layer."""
+def _of_samples(at: int, finding: Finding, number: npt.NDArray[np.int64]) -> Places:
+    """The samples of a finding about the whole; one row without a place where it has none; no finding is missing from a layer.
+
+    A sample that names a row of the spool (whose rows are `number`, ascending) is where that row is.
+    """
     samples = [(each.id, each.row, each.x, each.y, each.observed) for each in finding.features] or [
         (None, None, None, None, finding.observed)
     ]
     ids, rows, x, y, observed = zip(*samples, strict=True)
-    size = len(samples)
+    size, named = len(samples), np.array([-1 if each is None else each for each in rows], np.int64)
     return Places.of(
         {
             Places.finding: pa.array([at] * size, pa.int32()),
@@ -145,7 +149,7 @@ def _of_samples(at: int, finding: Finding) -> Places:
             Places.x: pa.array(x, pa.float64()),
             Places.y: pa.array(y, pa.float64()),
             Places.observed: pa.array(observed, pa.string()),
-            Places.one: pa.nulls(size, pa.int64()),
+            Places.one: pa.array(np.searchsorted(number, named), mask=~np.isin(named, number)),
             Places.other: pa.nulls(size, pa.int64()),
         }
     )

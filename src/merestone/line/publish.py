@@ -116,7 +116,8 @@ def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the o
     elif terms.unreadable:
         begin_by_bytes(run)
         return refuse(run, findings, "contract")
-    findings += [
+    findings = [
+        *received.places.placed(findings),
         *received.findings,
         *delivery_promises(terms, received, run.started, run.head, environment.modified(run.publication.source.path)),
     ]

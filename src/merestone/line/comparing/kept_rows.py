@@ -21,6 +21,7 @@ from merestone.gate.findings import reasons, rejected
 from merestone.geometry import kernel
 from merestone.identity import key as keys
 from merestone.line.preparing.prepared import Prepared
+from merestone.line.receiving.row_places import at_place, middles
 from merestone.results.finding import SAMPLES, Finding, RowFaults, Sample
 from merestone.rules import catalogue
 from merestone.words import listed
@@ -39,7 +40,7 @@ def unless_broken(contract: Contract, limits: Limits | None, rows: pa.Table, fou
     """
     if not rows.num_rows:
         return found
-    good = ~rejected(_faults(contract, limits, rows), rows.num_rows)
+    good = ~rejected(_faults(contract, limits, rows)[1], rows.num_rows)
     return replace(found, suppressed=found.suppressed & good, kept=tuple((name, mask & good) for name, mask in found.kept))
 
 
@@ -51,14 +52,17 @@ def judge_held(prepared: Prepared, rows: pa.Table, delivered: npt.NDArray[np.int
         rows: the published rows, pyarrow.Table.
         delivered: (n,) the row of the delivery that each stands in for, from 1.
     """
-    faults = _faults(prepared.contract, prepared.projection.limits, rows)
+    scan, faults = _faults(prepared.contract, prepared.projection.limits, rows)
     at = np.flatnonzero(rejected(faults, rows.num_rows))
     if not len(at):
         return None
     shown = at[:SAMPLES]
     ids = keys.feature_ids(rows, prepared.parent.published.key_columns).take(pa.array(shown)).to_pylist()
     why = reasons(faults, rows.num_rows, severity="error").take(pa.array(shown)).to_pylist()
-    samples = tuple(Sample(name, int(delivered[row]), observed=said) for name, row, said in zip(ids, shown.tolist(), why, strict=True))
+    samples = tuple(
+        at_place(Sample(name, int(delivered[row]), observed=said), *place)
+        for name, row, said, place in zip(ids, shown.tolist(), why, middles(scan.bounds[shown]).tolist(), strict=True)
+    )
     return catalogue.HELD_ROW.finding(
         "",
         count=len(at),
@@ -68,7 +72,7 @@ def judge_held(prepared: Prepared, rows: pa.Table, delivered: npt.NDArray[np.int
     )
 
 
-def _faults(contract: Contract, limits: Limits | None, rows: pa.Table) -> list[RowFaults]:
+def _faults(contract: Contract, limits: Limits | None, rows: pa.Table) -> tuple[kernel.Scan, list[RowFaults]]:
     geometry = rows.column(contract.geometry_name).combine_chunks().cast(pa.binary())
     scan = kernel.scan(geometry)
-    return feature.check_rows(rows, contract, delivered=scan, stored=scan, canonical=geometry, limits=limits)
+    return scan, feature.check_rows(rows, contract, delivered=scan, stored=scan, canonical=geometry, limits=limits)

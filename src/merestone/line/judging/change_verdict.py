@@ -121,7 +121,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
         warnings += migration_findings(run, migrated, len(known))
     if not_counted:
         warnings.append(backfill_finding(filled, not_counted, len(known)))
-    result = _result(run, known, processed, settled, counts, [*findings, *warnings])
+    result = _result(run, known, processed, settled, counts, [*findings, *received.places.placed(warnings)])
     leaves = np.isin(codes, (classes.CHANGED, classes.MOVED, classes.REPROCESSED, classes.REMOVED))
     stored = np.isin(codes, (classes.ADDED, classes.CHANGED, classes.MOVED, classes.REPROCESSED))
     leaving = Leaving(

@@ -34,6 +34,7 @@ from merestone.line.receiving.candidates import CandidateBatch, CandidateColumns
 from merestone.line.receiving.receive_batch import Measures, ReceivedBatch, ReceiveUnit, receive_batch
 from merestone.line.receiving.repeats import RowKeys
 from merestone.line.receiving.row_evidence import RowEvidence, of_rows
+from merestone.line.receiving.row_places import RowPlaces
 from merestone.line.receiving.strays import Strays, may_stray
 from merestone.normalise.cast import misfit_faults, untypable_findings
 from merestone.results.finding import Finding, RowFaults
@@ -52,7 +53,7 @@ class Received:
     version's. newest: the newest time that has come of the field that freshness is measured by; early: how many rows hold a later one.
     verdicts: per geometry column, what its positions say of axes and units. distributions: how large the numbers of each field are.
     coordinates: how fine each geometry column is. unkeyed: rows without a key that can be read. repeated: the hashes of keys that several
-    rows carry, uint64 (k, 2); repeated_rows: how many rows that are.
+    rows carry, uint64 (k, 2); repeated_rows: how many rows that are. places: where each row lies.
     """
 
     rows: int
@@ -75,6 +76,7 @@ class Received:
     unkeyed: int = 0
     repeated: Halves = field(default_factory=lambda: np.zeros((0, 2), np.uint64))
     repeated_rows: int = 0
+    places: RowPlaces = field(default_factory=RowPlaces)
 
 
 def without_consequences(received: Received, findings: Iterable[Finding]) -> list[Finding]:
@@ -166,6 +168,7 @@ class Reception:
         room = prepared.source.delivery.rows or _EXPECTED_ROWS
         self._columns = CandidateColumns(room, digest_width=0 if source_layout is None else 2)
         self._keys = RowKeys(folder, prepared.rules.unique, prepared.reading.ids_of)
+        self._places = RowPlaces.at_rest(folder) if prepared.projection.same_crs else RowPlaces()
         self._total, self._tally, self._measures = Sum(), FindingTally(), Measures()
         self._early = FindingTally()
         self._null_rows: list[npt.NDArray[np.int64]] = []
@@ -208,6 +211,7 @@ class Reception:
         prepared, n = self._prepared, len(number)
         self._rows += n
         self._keys.add(one)
+        self._places.add(one.scan)
         self._measures.add(one.measures)
         if one.faults:
             self._tally.add(one.faults, rows=number, ids=one.ids, bounds=one.scan.bounds if prepared.projection.same_crs else None)
@@ -304,7 +308,7 @@ class Reception:
             removed_source=self._known.source[removed],
             candidates=candidates,
             tally=self._tally,
-            findings=tuple(each for each in findings if each is not None),
+            findings=tuple(self._places.placed(each for each in findings if each is not None)),
             set_digest=str(self._total),
             newest=measures.newest,
             early=sum(each.count for each in early),
@@ -317,6 +321,7 @@ class Reception:
             unkeyed=sum(len(each) for each in (*self._null_rows, *self._unfit_rows, *self._blank_rows)),
             repeated=repeated,
             repeated_rows=repeated_keys.count if repeated_keys is not None else 0,
+            places=self._places,
         )
         return self.received
 
