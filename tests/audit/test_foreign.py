@@ -155,7 +155,10 @@ def test_single_events_and_columns_share_one_order(tmp_path):
 BAD = {
     "no reason": (table("p1", outcome="REJECT"), "REJECT without a rejection_reason"),
     "no time zone": (table("p1").set_column(4, "event_time_utc", pa.array([THEN.replace(tzinfo=None)], pa.timestamp("us"))), "time zone"),
-    "stage publish": (table("p1", stage="publish"), "a publish alone"),
+    **{
+        f"stage {each}": (table("p1", stage=each), "a publish alone")
+        for each in ("publish", "validate", "crs_normalize.1", "attr_cast.area_m2", "snap")
+    },
     "sequence given": (table("p1").append_column("sequence", pa.array([4])), "numbers and names"),
     "unknown column": (table("p1").append_column("colour", pa.array(["red"])), "colour is not a field"),
     "missing column": (table("p1").drop_columns(["outcome"]), "outcome is missing"),

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from merestone.errors import UsageError
 from merestone.line import environment
-from merestone.lineage.event.collector import OUTSIDE_CHAIN, LineageCollector, base_stage
+from merestone.lineage.event.collector import OWN_STAGES, LineageCollector, base_stage
 from merestone.lineage.event.record import ATTEMPT_BITS, LineageEvent, check_identity
 from merestone.lineage.exchange.ingest import BATCH_ROWS, judge_columns
 from merestone.lineage.store.run_manifest import attempts_of
@@ -93,7 +93,7 @@ class ForeignRun:
         """Take one event. Its run has to be this one; it is numbered by the order in which it comes.
 
         Raises:
-            ValueError: it is of another run, or of the stage `publish`, which belongs to a publish alone.
+            ValueError: it is of another run, or of a stage that belongs to a publish alone.
         """
         if event.run_id != self.run_id:
             raise ValueError(f"the event is of run {event.run_id!r}, not of run {self.run_id!r}")
@@ -190,7 +190,7 @@ def begin(store: Store, job: Job) -> ForeignRun:
     """Begin to record a run of another program; a run of that name that is sealed already gets another attempt.
 
     Raises:
-        UsageError: a name is empty or cannot be part of a run id, or a stage of the plan is `publish`.
+        UsageError: a name is empty or cannot be part of a run id, or a stage of the plan belongs to a publish alone.
         StoreError: the store cannot be read.
     """
     for name, value in (("namespace", job.namespace), ("job", job.name), ("run", job.run)):
@@ -200,8 +200,11 @@ def begin(store: Store, job: Job) -> ForeignRun:
             raise UsageError(str(fault), field=name, hint="give a text without control characters") from fault
         if "/" in value and name != "namespace":
             raise UsageError(f"{name} {value!r} holds a slash", field=name, hint="put what stands before it into the namespace")
-    if any(base_stage(each) == OUTSIDE_CHAIN for each in job.plan):
-        raise UsageError(f"stage {OUTSIDE_CHAIN} belongs to a publish alone", field="plan", hint="name the stage otherwise")
+    for each in job.plan:
+        try:
+            _check_stage(each)
+        except ValueError as fault:
+            raise UsageError(str(fault), field="plan", hint=f"name the stage otherwise, such as {job.name}_{base_stage(each)}") from fault
     stem = run_manifest_name(job.run_id, 0).removesuffix("-0.json")
     known = next((True for name, _ in store.list(f"{ROOT}/{RUNS}/") if name.startswith(f"{ROOT}/{stem}-")), False)
     attempt = attempts_of(store, job.run_id)[-1].attempt + 1 if known else 1
@@ -216,8 +219,10 @@ def begin(store: Store, job: Job) -> ForeignRun:
 
 
 def _check_stage(stage: str) -> None:
-    if base_stage(stage) == OUTSIDE_CHAIN:
-        raise ValueError(f"stage {OUTSIDE_CHAIN} belongs to a publish alone")
+    if base_stage(stage) in OWN_STAGES:
+        raise ValueError(
+            f"stage {base_stage(stage)} is one of Merestone's own ({', '.join(sorted(OWN_STAGES))}), and belongs to a publish alone"
+        )
 
 
 def _batches(events: Any) -> Iterable[pa.RecordBatch]:

@@ -24,6 +24,9 @@ from merestone.results.finding import PASS, REJECT, WARN, Steps
 OUTSIDE_CHAIN = "publish"
 """The stage whose events follow no other: a removal has no predecessor, and a held row follows a REJECT."""
 
+OWN_STAGES = frozenset({"crs_normalize", "attr_cast", "validate", "snap", OUTSIDE_CHAIN})
+"""The stages of a publish. A run that another program writes from Python has names of its own for what it does."""
+
 PER_ROW = ("change_class", "from_partition", "to_partition")
 _OUTCOMES = pa.array(["PASS", "WARN", "REJECT"], pa.string())  # in the order of the numbers in results/finding.py
 
