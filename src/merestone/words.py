@@ -81,3 +81,15 @@ def listed(words: Sequence[str], count: int) -> str:
     if count > len(words):
         return f"{', '.join(words)} and {count - len(words):,} more" if words else f"{count:,}"
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else list(words))
+
+
+def came_of(status: str, version: int | None, refused_by: str | None, rolled_back_by: int | None) -> str:
+    """What came of a run: "v3", "v3, rolled back by v4", "STOPPED by a guard, nothing published"."""
+    if status == "published":
+        return f"v{version}" + (f", rolled back by v{rolled_back_by}" if rolled_back_by is not None else "")
+    if status == "refused":
+        by = {None: "REFUSED", "guard": "STOPPED by a guard"}.get(refused_by, f"REFUSED by its {refused_by}")
+        return f"{by}, nothing published"
+    if status in ("failed", "abandoned"):
+        return f"{status.upper()}, nothing published"
+    return {"unchanged": "unchanged", "foreign": "of another program"}.get(status, "no version")

@@ -5,6 +5,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from shapely import Point
 
 from cli.products import rows
 from estate import save
@@ -31,7 +32,8 @@ def test_history_tells_every_run_that_met_a_feature(published, merestone, refuse
     ]
     assert doc["events"][-1]["outcome"] == "REJECT"
     said = merestone("lineage", "history", published.file, "p3").out
-    assert "which made v2" in said
+    assert "(v2)" in said
+    assert f"run {refused} (REFUSED by its contract, nothing published)" in said
     assert "REJECT" in said
     assert merestone("lineage", "history", published.file, "nix").code == 2
 
@@ -69,6 +71,64 @@ def test_runs_are_listed_newest_first(published, merestone, refused):
         (published.manifest(1).run_id, 1),
     ]
     assert refused in merestone("lineage", "runs", published.file).out
+
+
+def ended(product, merestone, tmp_path, how):
+    """A third night that brings no version, and its run."""
+    if how == "guard":
+        path = save(rows(**{f"p{n}": {"owner": "z"} for n in range(30)}), tmp_path / "mass.gpkg")
+        return merestone("publish", product.file, "--source", path, "--json").doc["run_id"]
+    if how == "contract":
+        path = save([*rows(), *rows(1)], tmp_path / "twice.gpkg")
+        return merestone("publish", product.file, "--source", path, "--json").doc["run_id"]
+    if how == "unchanged":
+        product.settings["rejects"] = {"max_fraction": 0.5}
+        product.terms["schema_fields"][1]["nullable"] = False
+        product.stamp("v1.1.0")
+        product.write(product.second)
+        path = save(
+            rows(p3={"owner": "b"}, p5={"geometry": Point(5.1, 52.5)}, p7=None, p99={"rank": 99}, p2={"owner": None}), tmp_path / "r.gpkg"
+        )
+        merestone("publish", product.file, "--source", path, "--json")
+        return merestone("publish", product.file, "--source", path, "--json").doc["run_id"]
+    merestone("rollback", product.file, "--to", "1", "--reason", "wrong")
+    return product.manifest(2).run_id
+
+
+COMES_OF_IT = {
+    "guard": ("refused", "guard", "STOPPED by a guard, nothing published", "guard.changed"),
+    "contract": ("refused", "contract", "REFUSED by its contract, nothing published", "schema.key_duplicate"),
+    "unchanged": ("unchanged", None, "unchanged", None),
+    "rolled back": ("published", None, "v2, rolled back by v3", None),
+}
+
+
+@pytest.mark.parametrize("how", COMES_OF_IT)
+def test_whoever_shows_a_run_says_what_came_of_it(published, merestone, tmp_path, how):
+    """`why`, `history`, `runs`, `summary` and `scorecard`: events that passed are no version."""
+    run = ended(published, merestone, tmp_path, how)
+    status, by, words, why = COMES_OF_IT[how]
+    feature = {"guard": "p1", "contract": None, "unchanged": "p2", "rolled back": "p3"}[how]
+    asked = {
+        "runs": ("lineage", "runs", published.file),
+        "summary": ("lineage", "summary", published.file, "--run", run),
+        "scorecard": ("lineage", "scorecard", published.file),
+    }
+    if feature is not None:
+        asked |= {name: ("lineage", name, published.file, feature) for name in ("why", "history")}
+    for name, line in asked.items():
+        doc = merestone(*line, "--json").doc
+        listed = doc.get("runs", [doc])
+        (entry,) = [listed[run]] if name == "history" else [each for each in listed if each["run_id"] == run]
+        assert (entry["status"], entry["refused_by"], entry["rolled_back_by"]) == (status, by, 3 if how == "rolled back" else None), name
+        assert (entry["why"] or "").startswith(why or ""), name
+        assert (entry["why"] is None) == (why is None), name
+        said = merestone(*line).out
+        assert words in said, (name, said)
+        assert why is None or why in said, (name, said)
+    if feature is not None:
+        said = merestone("lineage", "why", published.file, feature).out
+        assert ("the feature by itself: PASS" in said) == (how == "guard")
 
 
 def test_query_meets_all_conditions(published, merestone):

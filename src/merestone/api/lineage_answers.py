@@ -96,6 +96,10 @@ class SummaryResult(Shown):
     Attributes:
         name: the name of the dataset.
         version: the version that the run made.
+        status: what came of it: published, unchanged, refused, failed, abandoned, foreign or unknown.
+        refused_by: what refused it.
+        why: why it published nothing, in a sentence.
+        rolled_back_by: the version that went back behind the one that it made.
         run_id: the run.
         attempts: its sealed attempts.
         run_date: its date, UTC.
@@ -121,6 +125,10 @@ class SummaryResult(Shown):
 
     name: str
     version: int | None
+    status: str
+    refused_by: str | None
+    why: str | None
+    rolled_back_by: int | None
     run_id: str
     attempts: list[int]
     run_date: str
@@ -176,6 +184,10 @@ class RunOfFeature(TypedDict):
     run_id: str
     attempts: list[int]
     version: int | None
+    status: str
+    refused_by: str | None
+    why: str | None
+    rolled_back_by: int | None
     run_date: str
     outcome: str
     stage: str
@@ -211,6 +223,17 @@ class WhyResult(Shown):
     complete: bool
 
 
+class HistoryRun(TypedDict):
+    """A run that met a feature: when, and what came of it."""
+
+    run_date: str
+    version: int | None
+    status: str
+    refused_by: str | None
+    why: str | None
+    rolled_back_by: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryResult(Shown):
     """What `history` answers: every event of one feature, oldest run first.
@@ -221,7 +244,7 @@ class HistoryResult(Shown):
         events: its events.
         deduplication: what was set aside.
         out: the file that was written.
-        runs: date and version of each run, by its id.
+        runs: what came of each run, by its id.
     """
 
     name: str
@@ -229,7 +252,7 @@ class HistoryResult(Shown):
     events: list[Event]
     deduplication: Deduplication
     out: str | None
-    runs: Mapping[str, tuple[str, int | None]] = field(default_factory=dict, metadata=PERSON)
+    runs: Mapping[str, HistoryRun] = field(default_factory=dict)
 
     @property
     def contradicts_itself(self) -> bool:
@@ -260,6 +283,10 @@ class SealedRunEntry(TypedDict):
     run_id: str
     attempt: int
     version: int | None
+    status: str
+    refused_by: str | None
+    why: str | None
+    rolled_back_by: int | None
     run_date: str
     sealed_utc: str
     total_events: int
@@ -333,6 +360,10 @@ class ScoreEntry(TypedDict):
     warned: int
     rejected: int
     conflicts: int
+    status: str
+    refused_by: str | None
+    why: str | None
+    rolled_back_by: int | None
     breaches: list[str]
 
 

@@ -22,10 +22,11 @@ from merestone.audit import event_file, questions
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
 from merestone.inspect import browse
+from merestone.inspect.fates import Fates
 from merestone.json_value import JsonObject
 from merestone.lineage.store import reading
 from merestone.lineage.store.deduplication import deduplicate, deduplicate_report
-from merestone.lineage.store.run_manifest import sealed_runs
+from merestone.lineage.store.run_manifest import attempts_of, runs_of
 from merestone.lineage.store.select import Conditions, select
 from merestone.results.form import to_json
 
@@ -49,8 +50,9 @@ def summary(dataset: AnyDataset, *, run_id: str | None = None) -> SummaryResult:
         0
     """
     opened = any_version(dataset)
-    run, made = (run_id, None) if run_id is not None else browse.run_of(browse.version_at(text_of(dataset)))
-    return SummaryResult(name=questions.name_of(opened), version=made, **browse.lineage_summary(opened.store, run))
+    run = run_id if run_id is not None else browse.run_of(browse.version_at(text_of(dataset)))[0]
+    fate = Fates.of(opened).of_run(attempts_of(opened.store, run))
+    return SummaryResult(name=questions.name_of(opened), **fate.to_json(), **browse.lineage_summary(opened.store, run))
 
 
 def why(dataset: AnyDataset, feature_id: str, *, limit: int | None = None, everything: bool = False) -> WhyResult:
@@ -98,14 +100,17 @@ def history(dataset: AnyDataset, feature_id: str, *, everything: bool = False, o
     shown = table if everything else deduplicate(table)
     if out is not None:
         event_file.write([shown], os.fspath(out))
-    made = questions.versions_of(opened)
+    fates, met = Fates.of(opened), set(table.column("run_id").to_pylist())
     return HistoryResult(
         name=questions.name_of(opened),
         feature_id=feature_id,
         events=reading.plain(shown),  # type: ignore[arg-type]  # the event schema gives exactly these names
         deduplication=to_json(deduplicate_report(table)),
         out=None if out is None else os.fspath(out),
-        runs={each.run_id: (each.run_date, made.get(each.path)) for each in sealed_runs(opened.store)},
+        runs={
+            attempts[-1].run_id: {"run_date": attempts[-1].run_date, **fates.of_run(attempts).to_json()}  # type: ignore[typeddict-item]  # as above
+            for attempts in runs_of(opened.store, only=sorted(met))
+        },
     )
 
 

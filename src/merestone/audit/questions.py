@@ -12,6 +12,7 @@ from merestone.dataset.manifest import HistoryLine
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
 from merestone.inspect import browse
+from merestone.inspect.fates import Fates
 from merestone.json_value import JsonObject
 from merestone.lineage.store.run_manifest import RunManifest, runs_of, sealed_runs
 from merestone.lineage.store.verdict import verdict
@@ -23,13 +24,6 @@ def name_of(dataset: Dataset) -> str:
     """The dataset's name; of a store of events alone, its folder's."""
     head = current(dataset.store)
     return head.manifest.name if head is not None else place_name(dataset.url)
-
-
-def versions_of(dataset: Dataset) -> dict[str, int]:
-    """Run manifest to the version that it made. A roll-back names the lineage of an older version: the oldest one is the one it made."""
-    if current(dataset.store) is None:
-        return {}
-    return {each.lineage["run_manifest"]: each.version for each in dataset.history() if each.lineage}
 
 
 def version_of(dataset: Dataset, run_manifests: Collection[str]) -> HistoryLine | None:
@@ -59,12 +53,12 @@ def chosen_runs(dataset: Dataset, run_ids: Sequence[str]) -> list[list[RunManife
 
 def runs(dataset: Dataset) -> list[JsonObject]:
     """Every sealed attempt, newest first, with the version that it made."""
-    made = versions_of(dataset)
+    fates = Fates.of(dataset)
     return [
         {
             "run_id": each.run_id,
             "attempt": each.attempt,
-            "version": made.get(each.path),
+            **fates.of_run([each]).to_json(),
             "run_date": each.run_date,
             "sealed_utc": each.sealed_utc,
             **each.counts,
@@ -84,10 +78,10 @@ def scores(dataset: Dataset, run_ids: Sequence[str], last: int) -> list[Score]:
     Raises:
         UsageError, CorruptError: as `chosen_runs`.
     """
-    made = versions_of(dataset)
+    fates = Fates.of(dataset)
     there = {each.path for each in sealed_runs(dataset.store)}
     found = [
-        Score(line.run_id, line.version, line.time_utc, 0, 0, 0, 0, 0, 0, missing=True)
+        Score(line.run_id, line.version, line.time_utc, 0, 0, 0, 0, 0, 0, missing=True, status="published")
         for line in (() if run_ids or current(dataset.store) is None else dataset.history())
         if line.rollback is None and (line.lineage is None or line.lineage["run_manifest"] not in there)
     ]
@@ -95,11 +89,10 @@ def scores(dataset: Dataset, run_ids: Sequence[str], last: int) -> list[Score]:
         total = verdict(dataset.store, attempts)
         sealed = sum(part.rows for each in attempts for part in each.parts)
         conflicts = browse.set_aside(dataset.store, attempts)["conflicts"] if sealed > total["total_events"] else 0
-        version = max((made[each.path] for each in attempts if each.path in made), default=None)
         found.append(
             Score(
                 attempts[-1].run_id,
-                version,
+                (fate := fates.of_run(attempts)).version,
                 attempts[-1].sealed_utc,
                 total["total_events"],
                 total["features"],
@@ -107,7 +100,11 @@ def scores(dataset: Dataset, run_ids: Sequence[str], last: int) -> list[Score]:
                 total["features_warned"],
                 total["features_rejected"],
                 conflicts,
-                refused=not total["features"] and bool(attempts[-1].doc["findings"]),
+                nameless=not total["features"] and bool(attempts[-1].doc["findings"]),
+                status=fate.status,
+                refused_by=fate.refused_by,
+                why=fate.why,
+                rolled_back_by=fate.rolled_back_by,
             )
         )
     return found

@@ -21,6 +21,7 @@ from merestone.api.lineage_answers import (
     RetainResult,
     RunsResult,
 )
+from merestone.cli.words import ended
 from merestone.json_value import JsonObject
 from merestone.results.form import to_json
 from merestone.words import count, plural, size, visible
@@ -85,8 +86,9 @@ def history(result: HistoryResult) -> str:
     for event in value["events"]:
         if event["run_id"] != last:
             last = event["run_id"]
-            day, made = result.runs[last]
-            lines.append(f"  {day}  run {visible(last)}" + (f", which made v{made}" if made is not None else ""))
+            run = value["runs"][last]
+            lines.append(f"  {run['run_date']}  run {visible(last)} ({ended(run)})")
+            lines += [f"    the run: {visible(run['why'])}"] if run["why"] else []
         lines.append("    " + _event(event))
     if conflicts := value["deduplication"]["conflicts"]:
         lines.append(f"  CONFLICT   {plural(conflicts, 'event')} contradict another of their own attempt")
@@ -115,6 +117,8 @@ def runs(result: RunsResult) -> str:
             f"  {each['sealed_utc'][:19].replace('T', ' ')}  {made:<6}{visible(each['run_id'])}{again}  {count(each['total_events'])} events: "
             f"{count(each['passed'])} passed, {count(each['warned'])} warned, {count(each['rejected'])} rejected{gone}"
         )
+        if each["status"] not in ("published", "unknown") or each["rolled_back_by"] is not None:
+            lines.append(f"{'':23}{ended(each)}" + (f": {visible(each['why'])}" if each["why"] else ""))
     return "\n".join(lines)
 
 

@@ -27,7 +27,7 @@ from merestone.json_value import JsonObject
 from merestone.render import text
 from merestone.results.form import to_json
 from merestone.results.result import DiffResult
-from merestone.words import count, distance, percent, plural, size, visible
+from merestone.words import came_of, count, distance, percent, plural, size, visible
 
 _CELL = 24  # characters of a cell in a table
 _LINE = 110  # characters of a line of a table
@@ -244,10 +244,11 @@ def _flat(value: Any) -> str:
 def run_summary(result: SummaryResult) -> str:
     """The verdict of a run."""
     value = to_json(result)
-    made = f", which made v{value['version']}" if value["version"] is not None else ""
+    told = f": {visible(value['why'])}" if value["why"] else ""
     attempts = f"{plural(len(value['attempts']), 'sealed attempt')}, the last sealed {_time(value['sealed_utc'])}"
     lines = [
-        f"{value['name']}: run {value['run_id']}{made}",
+        f"{value['name']}: run {value['run_id']}",
+        _row("result", f"{ended(value)}{told}"),
         _row("features", _verdict(value, "features", "features_")),
         _row("events", _verdict(value, "total_events", "")),
         _row("stages", ", ".join(value["plan"]) or "none"),
@@ -306,14 +307,20 @@ def reasons(result: WhyResult) -> str:
         head = f"{name} was never part of {value['name']} (v{value['version']} is current)"
     lines = [head, *(_row(f"v{each['version']}", f"{_time(each['time_utc'])}  {_touch(each)}") for each in value["versions"])]
     for each in value["runs"]:
-        version = f"v{each['version']}" if each["version"] is not None else "no version"
         why = f": {visible(each['reason'])}" if each["reason"] else ""
         at = "" if each["outcome"] == "PASS" else f" at {each['stage']}"  # what passed did so at every stage
-        lines.append(_row("run", f"{each['run_id']} ({version})  {each['outcome']}{at}{why}"))
+        by_itself = "" if each["status"] in ("published", "unchanged", "foreign", "unknown") else "the feature by itself: "
+        lines.append(_row("run", f"{each['run_id']} ({ended(each)})  {by_itself}{each['outcome']}{at}{why}"))
+        lines += [_row("", f"the run: {visible(each['why'])}")] if each["why"] else []
         lines += [_row("", f"{event['stage']} {event['event_type']} {event['outcome']}{_technical(event)}") for event in each["events"]]
     if not value["complete"]:
         lines.append(_row("older", "not every version and run was read: --all reads them"))
     return "\n".join(lines)
+
+
+def ended(run: JsonObject) -> str:
+    """What came of a run that an answer holds."""
+    return came_of(run["status"], run["version"], run["refused_by"], run["rolled_back_by"])
 
 
 def _touch(each: JsonObject) -> str:

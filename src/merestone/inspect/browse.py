@@ -24,6 +24,7 @@ from merestone.document.json_reader import parse_json
 from merestone.document.yaml_reader import Document
 from merestone.errors import UsageError
 from merestone.identity import key as keys
+from merestone.inspect.fates import Fates
 from merestone.json_value import Json, JsonObject
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store import reading
@@ -253,13 +254,14 @@ def why(dataset: Dataset, feature_id: str, limit: int | None = None, *, everythi
     if not touched and head.index.checkpoint is not None and not everything:
         rows = rows_of_keys(dataset.store, head.index.checkpoint, known_as, ["key", "version"])
         touched = list(_touches(dataset.store, [each for each in versions if each.version in rows["version"].to_pylist()], known_as))
-    # A roll-back names the lineage of an older version: the oldest version that names a run is the one that it made.
-    names = {each.lineage["run_manifest"]: each.version for each in versions if each.lineage}
+    fates = Fates(dataset.store, versions)
     all_runs = everything or sum(1 for _ in dataset.store.list(f"{ROOT}/{RUNS}/")) <= STEPS
     told = {each["version"] for each in touched}
     made_by = [each.lineage["run_manifest"] for each in versions if each.version in told and each.lineage]
     written_as = keys.written(feature_id) if touched else reading.id_of(dataset.store, feature_id)
-    runs = reading.why(dataset.store, written_as, versions=names, limit=limit, only=None if all_runs else made_by)
+    runs = reading.why(
+        dataset.store, written_as, limit=limit, only=None if all_runs else made_by, fate=lambda attempts: fates.of_run(attempts).to_json()
+    )
     complete = all_runs and len(near) == len(versions)
     if not touched and not runs:
         where = "no version and no run" if complete else f"neither the index nor the newest {STEPS} versions"

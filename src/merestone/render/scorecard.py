@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from merestone.json_value import JsonObject
 from merestone.render.page import framed
 from merestone.render.xml_text import Element, document
-from merestone.words import count, plural
+from merestone.words import came_of, count, plural, visible
 
 _COLOURS = {"passed": "#2e7d5b", "warned": "#d9a21b", "rejected": "#b3372f"}
 
@@ -38,7 +38,8 @@ class Thresholds:
 class Score:
     """One run: features by worst outcome, events, and contradictions between its events.
 
-    `refused`: it was refused, or stopped, before any feature could be named. `missing`: a version names it, and it is not there.
+    `nameless`: it was refused, or stopped, before any feature could be named. `missing`: a version names it, and it is not there. `status`,
+    `refused_by`, `why`, `rolled_back_by`: what came of it; a run whose features all passed may have been refused.
     """
 
     run_id: str
@@ -50,12 +51,27 @@ class Score:
     warned: int
     rejected: int
     conflicts: int
-    refused: bool = False
+    nameless: bool = False
     missing: bool = False
+    status: str = "unknown"
+    refused_by: str | None = None
+    why: str | None = None
+    rolled_back_by: int | None = None
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether more came of it than a version that stands, or than nobody says."""
+        return self.rolled_back_by is not None or self.status not in ("published", "unknown")
+
+    @property
+    def ended(self) -> str:
+        """What came of it, in words."""
+        told = came_of(self.status, self.version, self.refused_by, self.rolled_back_by)
+        return f"{told}: {visible(self.why)}" if self.why else told
 
     def share(self, name: str) -> float:
         """The share of `passed`, `warned` or `rejected` features; 0 in a run that met none, but all are rejected with a refused delivery."""
-        if self.refused:
+        if self.nameless:
             return 1.0 if name == "rejected" else 0.0
         value: int = getattr(self, name)
         return value / self.features if self.features else 0.0
@@ -84,6 +100,10 @@ def to_json(name: str, scores: Sequence[Score], limits: Thresholds) -> JsonObjec
             "warned": each.warned,
             "rejected": each.rejected,
             "conflicts": each.conflicts,
+            "status": each.status,
+            "refused_by": each.refused_by,
+            "why": each.why,
+            "rolled_back_by": each.rolled_back_by,
             "breaches": each.breaches(limits),
         }
         for each in scores
@@ -105,6 +125,7 @@ def text(name: str, scores: Sequence[Score], limits: Thresholds) -> str:
             f"  {each.sealed_utc[:10]}  {made:<6}{each.run_id:<18} {count(each.features):>11} features"
             f"  {percent(each.share('passed')):>8} passed  {count(each.warned):>7} warned  {count(each.rejected):>7} rejected"
         )
+        lines += [f"{'':14}{each.ended}"] if each.told_apart else []
         lines += [f"{'':14}BREAKS {told}" for told in each.breaches(limits)]
     return "\n".join(lines)
 
@@ -114,7 +135,10 @@ def junit(name: str, scores: Sequence[Score], limits: Thresholds) -> str:
     cases = []
     for each in scores:
         told = each.breaches(limits)
-        inner = (Element("failure", "; ".join(told), {"message": "; ".join(told), "type": "threshold"}),) if told else ()
+        inner: tuple[Element, ...] = (
+            (Element("failure", "; ".join(told), {"message": "; ".join(told), "type": "threshold"}),) if told else ()
+        )
+        inner += (Element("system-out", each.ended),) if each.told_apart else ()
         cases.append(Element("testcase", inner, {"classname": f"lineage.{name}", "name": f"run {each.run_id}", "time": "0"}))
     if not limits.pass_all(scores) and not cases:  # a build that reads this has to see that nothing was judged
         why = _verdict(scores, limits)
@@ -131,7 +155,7 @@ def page(name: str, scores: Sequence[Score], limits: Thresholds) -> str:
     verdict = _verdict(scores, limits)
     rows = "".join(
         f"<tr class='{'bad' if each.breaches(limits) else ''}'><td>{_safe(each.sealed_utc[:16].replace('T', ' '))}</td>"
-        f"<td>{f'v{each.version}' if each.version is not None else ''}</td><td>{_safe(each.run_id)}</td><td>{count(each.features)}</td>"
+        f"<td>{_safe(each.ended)}</td><td>{_safe(each.run_id)}</td><td>{count(each.features)}</td>"
         f"<td>{count(each.passed)}</td><td>{count(each.warned)}</td><td>{count(each.rejected)}</td><td>{_safe('; '.join(each.breaches(limits)))}</td></tr>"
         for each in reversed(scores)
     )
@@ -140,7 +164,7 @@ def page(name: str, scores: Sequence[Score], limits: Thresholds) -> str:
 <p class="key">{"".join(f'<span style="color:{colour}">&#9632; {word}</span>' for word, colour in _COLOURS.items())}</p>
 <h2>Share rejected</h2>{_line(scores, "rejected", limits.max_rejected)}
 <h2>Share warned of</h2>{_line(scores, "warned", limits.max_warned)}
-<h2>Runs</h2><div class="wide"><table><thead><tr><th>sealed (UTC)</th><th>version</th><th>run</th><th>features</th><th>passed</th><th>warned</th>
+<h2>Runs</h2><div class="wide"><table><thead><tr><th>sealed (UTC)</th><th>what came of it</th><th>run</th><th>features</th><th>passed</th><th>warned</th>
 <th>rejected</th><th>breaks</th></tr></thead><tbody>{rows}</tbody></table></div>
 """
     return framed(f"{name}: lineage scorecard", _STYLE, body)

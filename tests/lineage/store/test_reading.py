@@ -63,7 +63,8 @@ def test_the_history_of_one_feature(store, seal):
     assert history(store, "9999").num_rows == 0
     assert history(store, "0123x").num_rows == 0
 
-    found = why(store, "0123", versions={"_lineage/_runs/r1-1.json": 1, "_lineage/_runs/r3-2.json": 2})
+    made = {"_lineage/_runs/r1-1.json": 1, "_lineage/_runs/r3-2.json": 2}
+    found = why(store, "0123", fate=lambda attempts: {"version": made[attempts[-1].path]})
     assert [(each["run_id"], each["version"], each["outcome"], each["reason"], each["change_class"]) for each in found] == [
         ("r3", 2, "PASS", None, "changed"),
         ("r1", 1, "PASS", None, None),
@@ -87,7 +88,7 @@ def test_why_names_the_refusal(store, seal):
         ),
     )
     [entry] = why(store, "a")
-    assert (entry["version"], entry["outcome"], entry["stage"], entry["reason"], entry["change_class"]) == (
+    assert (entry.get("version"), entry["outcome"], entry["stage"], entry["reason"], entry["change_class"]) == (
         None,
         "REJECT",
         "validate",

@@ -1,4 +1,4 @@
-"""Where every delivered row lies, at rest, so that a finding which names rows later can say where they are.
+"""Where every delivered row lies, at rest: what a finding that names rows later needs to say where they are.
 
 Not here: findings on rows that are seen while their batch is at hand (`gate.findings`), the places of a check's page (`line.finding_places`).
 """

@@ -6,7 +6,7 @@ Not here: which runs are sealed (`run_manifest`), which row of an event stands (
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from merestone.errors import CorruptError, UsageError
 from merestone.identity.key import written_ids
-from merestone.json_value import JsonObject
+from merestone.json_value import Json, JsonObject
 from merestone.lineage.event import columns
 from merestone.lineage.event.record import IDENTITY, make_event_id
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, file_problems
@@ -184,9 +184,9 @@ def why(
     feature_id: str,
     root: str = ROOT,
     *,
-    versions: Mapping[str, int] | None = None,
     limit: int | None = None,
     only: Sequence[str] | None = None,
+    fate: Callable[[Sequence[RunManifest]], Mapping[str, Json]] | None = None,
 ) -> list[JsonObject]:
     """Why a feature is as it is: the runs that touched it, newest first, with what stands of their events.
 
@@ -194,14 +194,13 @@ def why(
         store: the dataset's store.
         feature_id: the key as lineage writes it.
         root: the event store in it.
-        versions: run manifest path to the version that names it; a run without a version was refused or did not get to its commit.
         limit: at most so many runs.
         only: paths of run manifests, newest first: no other run is looked at. None: every run.
+        fate: what came of a run, by its sealed attempts: members that stand beside the others; none by default.
 
     Raises:
         CorruptError: a manifest or a part cannot be read.
     """
-    known = versions or {}
     out: list[JsonObject] = []
     ids = None if only is None else dict.fromkeys(read_manifest(store, path).run_id for path in only)
     for attempts in reversed(runs_of(store, root)) if ids is None else (attempts_of(store, run_id, root) for run_id in ids):
@@ -210,13 +209,12 @@ def why(
             continue
         events = plain(table.sort_by("sequence"))
         worst = max(events, key=lambda each: SEVERITY[each["outcome"]])
-        named = [known[each.path] for each in attempts if each.path in known]
         changes = [each for each in events if each["change_class"] is not None]
         out.append(
             {
                 "run_id": attempts[-1].run_id,
                 "attempts": [each.attempt for each in attempts],
-                "version": max(named, default=None),
+                **({} if fate is None else fate(attempts)),
                 "run_date": attempts[-1].run_date,
                 "outcome": worst["outcome"],
                 "stage": worst["stage"],
