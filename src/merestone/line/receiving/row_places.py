@@ -44,7 +44,7 @@ class RowPlaces:
 
 
 def middles(bounds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The middles (n, 2) of boxes, NaN where there is no box."""
+    """The middles (n, 2) of boxes, NaN for those without bounds."""
     out = np.full((len(bounds), 2), np.nan)
     there = np.isfinite(bounds).all(axis=1)
     out[there] = (bounds[there, :2] + bounds[there, 2:]) / 2
