@@ -212,7 +212,7 @@ class _Builder:
     def _events(self, text: str) -> Iterator[Any]:
         """Events of the scanner, its faults in our words. The parser keeps no document: its own memory stays small."""
         try:
-            yaml = YAML(typ="safe", pure=True)
+            yaml = YAML(typ="safe", pure=True, plug_ins=[])  # plug-ins are looked for on the disk, each time
             yaml.Scanner = TabScanner
             yield from yaml.parse(text)
         except MarkedYAMLError as fault:

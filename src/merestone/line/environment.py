@@ -21,6 +21,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -131,15 +132,18 @@ def room_in(folder: str) -> Iterator[None]:
 def tools() -> dict[str, str]:
     """The versions that a result depends on."""
     return {
-        "merestone": version("merestone"),
+        "merestone": _version("merestone"),
         "python": platform.python_version(),
-        "pyarrow": version("pyarrow"),
-        "pyogrio": version("pyogrio"),
-        "shapely": version("shapely"),
-        "pyproj": version("pyproj"),
+        "pyarrow": _version("pyarrow"),
+        "pyogrio": _version("pyogrio"),
+        "shapely": _version("shapely"),
+        "pyproj": _version("pyproj"),
         "proj": pyproj.proj_version_str,
         "kernel": kernel.NAME,
     }
+
+
+_version = cache(version)  # each call of `version` looks on the disk
 
 
 def give_back_memory() -> None:

@@ -238,7 +238,7 @@ def _triple(version: str) -> tuple[int, int, int]:
 
 
 def _parse(text: str) -> tuple[LineageSchema | None, list[str]]:
-    yaml = YAML(typ="safe", pure=True)
+    yaml = YAML(typ="safe", pure=True, plug_ins=[])  # as in `document.yaml_reader`
     try:
         doc = yaml.load(StringIO(text))
     except YAMLError as fault:
