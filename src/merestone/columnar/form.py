@@ -5,9 +5,9 @@ Not here: the work itself (`hashing`, and behind it `compiled` or `fallback`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
+
+from merestone.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -31,6 +31,7 @@ import shapely
 from merestone.columnar.arrays import one_chunk
 from merestone.columnar.shape import Values
 from merestone.columnar.unicode import nfc
+from merestone.dataclass import dataclass
 from merestone.dataset import feed
 from merestone.dataset.feed import Changes, Feed
 from merestone.dataset.manifest import Box

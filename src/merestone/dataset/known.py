@@ -8,13 +8,12 @@ again for candidates only, by position: the row's place in the files of the inde
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.columnar import hashing
+from merestone.dataclass import dataclass
 from merestone.dataset.tables import DIGEST, ChangeLog, IndexRows
 
 Halves = npt.NDArray[np.uint64]  # (n, 2): the two halves of 16 bytes, big-endian; their order is the order of the bytes

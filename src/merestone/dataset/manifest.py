@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from merestone.dataclass import dataclass
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError
 from merestone.json_value import JsonObject
@@ -61,7 +62,7 @@ class DataFile(ObjectRef):
     def to_json(self) -> JsonObject:
         """The JSON object, as `files` answers it."""
         return {
-            **super(DataFile, self).to_json(),
+            **super(DataFile, self).to_json(),  # noqa: UP008 - with slots the class is made twice, and `super()` means the first
             "partition": self.partition,
             "bbox": list(self.bbox) if self.bbox is not None else None,
             "version": self.version,
@@ -181,7 +182,7 @@ class Chunk(ObjectRef):
 
     def to_json(self) -> JsonObject:
         """The JSON object."""
-        return {**super(Chunk, self).to_json(), "first": self.first, "last": self.last}
+        return {**super(Chunk, self).to_json(), "first": self.first, "last": self.last}  # noqa: UP008 - as above
 
     @classmethod
     def from_json(cls, doc: JsonObject) -> Chunk:

@@ -11,9 +11,10 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from merestone.dataclass import dataclass
 from merestone.document.yaml_reader import Document, Path, path_text
 from merestone.json_value import JsonObject
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from merestone.contract.contract import Dimensions, FieldType, GeometryType
 from merestone.contract.field_type import MAX_DECIMAL
+from merestone.dataclass import dataclass
 from merestone.errors import UsageError
 from merestone.gate.delivery import equal_groups, text_hash
 from merestone.gate.fineness import Lattice, coarse_features, measured_precision

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.contract.contract import Contract, Field
+from merestone.dataclass import dataclass
 from merestone.geometry import kernel
 from merestone.geometry.form import Scan
 from merestone.json_value import Json, JsonObject

@@ -9,7 +9,6 @@ winds its rings as seen from above.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import shapely
 
+from merestone.dataclass import dataclass
 from merestone.gate.topology_edges import Floats, Ints, grouped
 from merestone.geometry import kernel
 

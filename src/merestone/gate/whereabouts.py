@@ -11,13 +11,14 @@ can convict a few rows, but never itself. All of it is counts; neither the order
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from merestone.dataclass import dataclass
 from merestone.geometry.form import placed
 from merestone.json_value import JsonObject
 from merestone.results.finding import Finding, RowFaults

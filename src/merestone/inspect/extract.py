@@ -13,7 +13,7 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 import pyogrio.raw
 import shapely
 
+from merestone.dataclass import dataclass
 from merestone.dataset.columns import Columns
 from merestone.dataset.feed import Changes
 from merestone.dataset.manifest import Box

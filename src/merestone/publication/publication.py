@@ -5,9 +5,10 @@ Not here: what a consumer may rely on (`contract`), the order of the line (`line
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Literal
 
+from merestone.dataclass import dataclass
 from merestone.json_value import JsonObject
 from merestone.source.port import SourceSpec
 

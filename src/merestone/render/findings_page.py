@@ -8,13 +8,13 @@ The look and the drawing are in findings.html, findings.css and findings.js besi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import shapely
 
+from merestone.dataclass import dataclass
 from merestone.geometry import kernel
 from merestone.render.page import self_contained
 from merestone.results.result import CheckResult

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import shapely
 
+from merestone.dataclass import dataclass
 from merestone.reference.ground import METRES_PER_DEGREE
 from merestone.render.page import self_contained
 from merestone.render.sampling import ACROSS, Cells

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from merestone.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

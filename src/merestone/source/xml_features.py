@@ -9,10 +9,11 @@ Clauses: ISO 19136 (GML 3.2.1) 7.2.3 (links resolve), 10.1.4 (pos, posList, coor
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO
 from xml.parsers import expat
 
+from merestone.dataclass import dataclass
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
 from merestone.source.whole import partial

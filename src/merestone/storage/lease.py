@@ -20,10 +20,11 @@ import uuid
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from merestone.dataclass import dataclass
 from merestone.errors import StoreError
 from merestone.storage.port import LostReplyError, Store
 

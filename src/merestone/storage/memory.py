@@ -13,13 +13,13 @@ import hashlib
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 
+from merestone.dataclass import dataclass
 from merestone.storage.names import check_name, check_prefix
 from merestone.storage.ranged import RangedFile
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from merestone.dataclass import dataclass
 from merestone.storage.port import BusyError, LostReplyError, Store
 
 Answer = TypeVar("Answer")

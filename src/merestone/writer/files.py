@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 
 from merestone.columnar.shape import Column, Shape
 from merestone.contract.contract import Contract
+from merestone.dataclass import dataclass
 from merestone.dataset.manifest import DataFile, ObjectRef, sha256
 from merestone.dataset.proved import footer_of
 from merestone.errors import StoreError

@@ -9,7 +9,7 @@ consumers what the step from 3 to 4 takes back, and the deliveries of the versio
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_chunk
 from merestone.columnar.shape import Column, Values
+from merestone.dataclass import dataclass
 from merestone.dataset.current import Current, read_manifest
 from merestone.dataset.feed import counted, fold, read_log
 from merestone.dataset.history import lines

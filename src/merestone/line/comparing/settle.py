@@ -6,7 +6,7 @@ Not here: one bucket of them (`settle_bucket`), the classes (`change.classes`), 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from merestone.change import classes
 from merestone.change.classes import Before, classify
+from merestone.dataclass import dataclass
 from merestone.dataset.known import halves
 from merestone.engine.port import Engine
 from merestone.identity.digest import digest_batch

@@ -6,7 +6,7 @@ Not here: the classes (`change.classes`, `settle`), guards that keys and measure
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from merestone.change.classes import Before
 from merestone.change.migration import Found
 from merestone.change.plan import Plan, plan
 from merestone.change.withdrawn import Returned, returned
+from merestone.dataclass import dataclass
 from merestone.dataset.index import live_keys, look_up
 from merestone.dataset.known import Known, halves
 from merestone.dataset.partition import Tree

@@ -6,10 +6,11 @@ Not here: the digest itself (`identity.digest`), how fine a grid may be (`identi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from merestone.contract.body import from_body
 from merestone.contract.contract import Contract
+from merestone.dataclass import dataclass
 from merestone.dataset.manifest import Manifest
 from merestone.errors import MissingError
 from merestone.geometry.form import MOST_DECIMALS, Grid

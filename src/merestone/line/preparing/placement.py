@@ -5,14 +5,13 @@ Not here: names of partitions and the kd-tree (`dataset.partition`), which parti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.change.guards import Box
 from merestone.columnar.unicode import nfc
+from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.partition import Partitions, Tree, build_tree, leaf_names, place

@@ -5,7 +5,7 @@ Not here: the rules and their words (`gate.topology`), the judgement itself (`ju
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from merestone.change import classes
 from merestone.change.classes import Before
+from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, Known, sort_by_hash
 from merestone.dataset.manifest import Manifest
 from merestone.engine.port import Engine

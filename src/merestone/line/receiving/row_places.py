@@ -6,11 +6,12 @@ Not here: findings on rows that are seen while their batch is at hand (`gate.fin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from merestone.dataclass import dataclass
 from merestone.geometry import kernel
 from merestone.results.finding import Finding, Sample
 from merestone.scratch.spool import Numbers

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from merestone.columnar.arrays import one_chunk
+from merestone.dataclass import dataclass
 from merestone.lineage.event import columns, merkle
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 

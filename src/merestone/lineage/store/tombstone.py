@@ -7,8 +7,7 @@ A tombstone stands for a run's parts from the moment it is there, whether they a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from merestone.dataclass import dataclass
 from merestone.errors import CorruptError
 from merestone.json_value import JsonObject
 from merestone.lineage.event.form import DAY, HASH, MOMENT, PATH, read_json
