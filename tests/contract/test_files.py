@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+from merestone.contract import files
 from merestone.contract.contract import Contract
 from merestone.contract.files import examine, read_contract
+from merestone.document.yaml_reader import read_yaml
 from merestone.errors import UsageError
 
 
@@ -29,6 +31,20 @@ def test_a_sound_file_is_read(tmp_path, bare):
     contract = read_contract(write(tmp_path, bare))
     assert isinstance(contract, Contract)
     assert len(contract.digest) == 64
+
+
+def test_a_file_is_parsed_once_and_anew_when_its_bytes_have_changed(tmp_path, bare, monkeypatch):
+    parsed = []
+    monkeypatch.setattr(files, "read_yaml", lambda data, path: parsed.append(path) or read_yaml(data, path))
+    path = write(tmp_path, bare)
+    assert read_contract(path) == read_contract(path)
+    assert len(parsed) == 1
+    write(tmp_path, bare | {"product_owner_id": "another@example.org"})
+    assert read_contract(path).product_owner_id == "another@example.org"
+    write(tmp_path, bare | {"axis_order": "lonlat"})
+    for _ in range(2):
+        assert refused(path).field == "axis_order"
+    assert len(parsed) == 3
 
 
 def test_a_missing_file_is_named(tmp_path):

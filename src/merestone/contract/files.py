@@ -6,6 +6,7 @@ Not here: versions on a shared store, which come with the registry proper; what 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path  # noqa: TID253 - this module alone reads contract files
 
 from merestone.contract.contract import Contract
@@ -29,15 +30,18 @@ def read_document(path: str, *, what: str = "file") -> Document:
     Raises:
         UsageError: the file is missing or cannot be read, or cannot be read as YAML (see `yaml_reader.read_yaml`).
     """
+    return read_yaml(_bytes(path, what), path)
+
+
+def _bytes(path: str, what: str) -> bytes:
     try:
         with Path(local_path(path, what=f"a {what}")).open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            return file.read(MAX_BYTES + 1)
     except FileNotFoundError as fault:
         raise UsageError(f"{what} {path} does not exist", field=path, hint=f"check the path; «draft(SOURCE)» drafts a {what}") from fault
     except (OSError, ValueError) as fault:
         reason = getattr(fault, "strerror", None) or str(fault)
         raise UsageError(f"{what} {path} cannot be read: {reason}", field=path, hint="check the path and its permissions") from fault
-    return read_yaml(data, path)
 
 
 def read_contract(path: str) -> Contract:
@@ -62,7 +66,13 @@ def examine(path: str) -> tuple[Contract | None, tuple[LintMessage, ...]]:
     """
     if _STAMP_LIKE.fullmatch(path) and not Path(local_path(path, what="a contract")).exists():
         raise UsageError(f"contract {path} is a stamp in a registry: not in this version", field=path, hint="name the contract's file")
-    document = read_document(path, what="contract")
+    return _examined(_bytes(path, "contract"), path)
+
+
+@lru_cache(maxsize=8)
+def _examined(data: bytes, path: str) -> tuple[Contract | None, tuple[LintMessage, ...]]:
+    """Bytes that this process has met before are not parsed again: one publication asks for its contract two or three times."""
+    document = read_yaml(data, path)
     if "contract_version" not in document.tree and {"contract", "destination"} <= document.tree.keys():
         raise UsageError(f"{path} is a publication file, not a contract", field=path, hint=f"its contract is {document.tree['contract']}")
     parsed = parse(document)

@@ -136,9 +136,13 @@ class Census:
     samples: tuple[tuple[float, float], ...] = ()
 
     def add(self, other: Census) -> None:
-        """Take in the counts of another batch."""
-        for name in ("positions", "held", "given", "swapped", "alien", "far", "mislabelled", "table"):
+        """Take in the counts of another batch, which are not used again."""
+        for name in ("positions", "held", "given", "swapped", "alien", "far", "mislabelled"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        if not isinstance(self.table, np.ndarray):
+            self.table = other.table  # two megabytes, handed over rather than copied
+        else:
+            self.table += other.table
         for cell, count in other.alien_cells.items():
             self.alien_cells[cell] = self.alien_cells.get(cell, 0) + count
         seen = sorted({*self.samples, *other.samples})
