@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +18,34 @@ from stores import fresh
 # No test is about a time: on a machine that others use too, any example may take long.
 settings.register_profile("merestone", deadline=None, suppress_health_check=[*settings.default.suppress_health_check, HealthCheck.too_slow])
 settings.load_profile("merestone")
+
+
+IN_MEMORY = Path("/dev/shm")  # noqa: S108 - Linux's disk in memory
+ROOM = 4 << 30
+
+
+def pytest_configure(config):
+    """Temporary files rest in memory where there is room, unless somebody says where: tests sync a hundred thousand small files.
+
+    Processes that are started from here inherit the place: the workers, and commands under test.
+    """
+    config.in_memory = None
+    if config.option.basetemp is not None or "TMPDIR" in os.environ or not os.access(IN_MEMORY, os.W_OK | os.X_OK):
+        return
+    for old in IN_MEMORY.glob("merestone-tests-*"):  # of runs that were killed
+        if not Path("/proc", old.name.rpartition("-")[2]).exists():
+            shutil.rmtree(old, ignore_errors=True)
+    disk = os.statvfs(IN_MEMORY)
+    if disk.f_bavail * disk.f_frsize >= ROOM:
+        config.in_memory = IN_MEMORY / f"merestone-tests-{os.getpid()}"
+        config.in_memory.mkdir(mode=0o700)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(config.in_memory)
+
+
+def pytest_unconfigure(config):
+    """What killed processes left is gone, too."""
+    if config.in_memory is not None:
+        shutil.rmtree(config.in_memory, ignore_errors=True)
 
 
 def pytest_report_header():
