@@ -1,5 +1,6 @@
 """A step replayed onto a copy arrives at exactly the version that it leads to, whatever the copy is; and onto nothing else."""
 
+import json
 import os
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -19,7 +20,7 @@ from merestone.compare import apply as replay
 from merestone.compare import step
 from merestone.compare.apply import apply
 from merestone.compare.sides import VersionSource
-from merestone.errors import ConflictError, SourceError, StoreError, UsageError
+from merestone.errors import ConflictError, CorruptError, SourceError, StoreError, UsageError
 from merestone.inspect import extract
 from merestone.storage.open import open_store
 
@@ -326,6 +327,17 @@ def test_an_altered_feed_alters_nothing(onto, product, tmp_path):
     with pytest.raises(UsageError, match="stays as it is"):
         apply(step.of_file(str(tmp_path / "feed.parquet")), str(target))
     assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("geo", [None, "WKB", {}, {"primary_column": "shape", "columns": {}}, {"primary_column": "shape", "columns": [1]}])
+def test_a_feed_that_does_not_describe_its_geometry_is_damaged(geo, product, tmp_path):
+    table = pq.read_table(feed_file(product, tmp_path / "feed.parquet", 1, 2))
+    said = {name: value for name, value in table.schema.metadata.items() if name != b"geo"}
+    about = json.loads(said[extract.FEED_METADATA.encode()])
+    said[extract.FEED_METADATA.encode()] = json.dumps(about | {"geo": geo}).encode()
+    pq.write_table(table.replace_schema_metadata(said), tmp_path / "feed.parquet")
+    with pytest.raises(CorruptError, match="does not describe its geometry"):
+        step.of_file(str(tmp_path / "feed.parquet"))
 
 
 KINDS = [

@@ -14,7 +14,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -133,7 +133,7 @@ class _CopyRows:
     source: Source
     step: VersionStep
 
-    def batches(self, contract: Contract) -> Iterator[Any]:
+    def batches(self, contract: Contract) -> Iterator[pa.RecordBatch]:
         """In the contract's types; what is missing is null."""
         plan = self._plan(contract)
         for batch in self.source.batches():
@@ -151,7 +151,7 @@ class _CopyRows:
         return plan_cast(contract, self.source.delivery, {}, self.step.key, None, "refuse")
 
 
-def _counted(batches: Iterable[Any], met: Callable[[int], None]) -> Iterator[Any]:
+def _counted(batches: Iterable[pa.RecordBatch], met: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
     """The batches as they are, each counted once it is done with."""
     for batch in batches:
         yield batch
@@ -215,16 +215,16 @@ def _exact(source: Source, contract: Contract) -> Source:
     return Adapted(source, made) if made else source
 
 
-def _bytes(array: pa.Array) -> Any:
+def _bytes(array: pa.Array) -> pa.Array:
     return pa.array([None if each is None else base64.b64decode(each) for each in array.to_pylist()], pa.binary())
 
 
-def _merged(step: VersionStep, rows: _CopyRows | None) -> Iterator[Any]:
+def _merged(step: VersionStep, rows: _CopyRows | None) -> Iterator[pa.RecordBatch]:
     """The rows of the copy with those of the step in the place of the old ones, in the columns of the end; new ones come last."""
     schema = step.columns.schema
     place = np.cumsum(step.has) - 1
     seen = np.zeros(len(step.has), bool)
-    batches: Iterable[Any] = rows.batches(step.contract) if rows is not None else ()
+    batches: Iterable[pa.RecordBatch] = rows.batches(step.contract) if rows is not None else ()
     for batch in batches:
         canonical, _ = keys.key_bytes(batch, step.key)
         found = pc.fill_null(pc.index_in(canonical, value_set=step.keys), -1).to_numpy(zero_copy_only=False)
@@ -296,7 +296,7 @@ def _keyed_alike(one: JsonObject, other: JsonObject) -> bool:
     return all(one.get(name) == other.get(name) for name in ("columns", "types"))
 
 
-def _delivered(step: VersionStep, rows: _CopyRows | None, total: Sum) -> Iterator[Any]:
+def _delivered(step: VersionStep, rows: _CopyRows | None, total: Sum) -> Iterator[pa.RecordBatch]:
     """The merged rows as a delivery, summed up on their way."""
     contract, layout = step.contract, step.end.layout(step.key)
     for batch in _merged(step, rows):
@@ -305,7 +305,7 @@ def _delivered(step: VersionStep, rows: _CopyRows | None, total: Sum) -> Iterato
         yield _turned(batch, step) if contract.axis_order == "lat_lon" else batch
 
 
-def _turned(batch: pa.RecordBatch, step: VersionStep) -> Any:
+def _turned(batch: pa.RecordBatch, step: VersionStep) -> pa.RecordBatch:
     at = batch.schema.get_field_index(step.columns.geometry)
     return batch.set_column(at, batch.schema.field(at), swapped(batch.column(at)))
 
@@ -331,7 +331,13 @@ def _version(head: Current | None) -> int | None:
 
 
 def _result(
-    step: VersionStep, onto: str, status: Any, found: str, clock: float, version: int | None = None, findings: tuple[Finding, ...] = ()
+    step: VersionStep,
+    onto: str,
+    status: Literal["applied", "unchanged", "refused"],
+    found: str,
+    clock: float,
+    version: int | None = None,
+    findings: tuple[Finding, ...] = (),
 ) -> ApplyResult:
     delta = of_feed(step.counts)
     return ApplyResult(

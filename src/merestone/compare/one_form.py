@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,14 +19,14 @@ TIMES = frozenset({"date", "time", "timestamp", "timestamp_local"})
 _READ_AS = (FieldType("date"), FieldType("timestamp_local"), FieldType("timestamp"), FieldType("time"))
 
 
-def as_text(kind: Any) -> Callable[[Any], Any]:
+def as_text(kind: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     """How arrays of an Arrow type become text."""
     if pa.types.is_nested(kind) or pa.types.is_binary(kind):
         return _as_json
     return lambda array: array.cast(pa.string())
 
 
-def times_as_text(array: pa.Array) -> Any:
+def times_as_text(array: pa.Array) -> pa.Array:
     """Dates and times as text: a date, or date and time in UTC, or a time, without zeros at the end; text that is none of these stays.
 
     Args:
@@ -39,10 +38,11 @@ def times_as_text(array: pa.Array) -> Any:
     for kind in _READ_AS:
         read, bad = values.cast(array, kind, json_text=False, utc=False)
         out = pc.coalesce(out, pc.if_else(pa.array(bad), pa.scalar(None, pa.string()), _written(read)))
-    return pc.coalesce(out, array)
+    texts: pa.Array = pc.coalesce(out, array)
+    return texts
 
 
-def _written(array: pa.Array) -> Any:
+def _written(array: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(array.type):
         text = pc.strftime(array.cast(pa.timestamp("us", array.type.tz)), format="%Y-%m-%dT%H:%M:%S")
     elif pa.types.is_date(array.type):
@@ -53,12 +53,12 @@ def _written(array: pa.Array) -> Any:
     return pc.replace_substring_regex(pc.replace_substring_regex(text, r"\.$", ""), r"T00:00:00$", "")
 
 
-def _as_json(array: pa.Array) -> Any:
+def _as_json(array: pa.Array) -> pa.Array:
     return pa.array(
         [None if value is None else json.dumps(value, default=_hex, sort_keys=True, ensure_ascii=False) for value in array.to_pylist()],
         pa.string(),
     )
 
 
-def _hex(value: Any) -> str:
+def _hex(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)

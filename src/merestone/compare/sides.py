@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -92,7 +91,7 @@ class VersionSource:
         """What the manifest says."""
         return self._delivery
 
-    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows, file by file. Raises CorruptError where a file is missing, cut or altered."""
         schema = self._delivery.schema
         for batch in self._version.batches():
@@ -107,7 +106,9 @@ class VersionSource:
 class Adapted:
     """A source with some columns made anew; see `merestone.source.port.Source`."""
 
-    def __init__(self, source: Source, columns: Mapping[str, tuple[Any, Callable[[Any], Any]]], *, crs: str | None = None) -> None:
+    def __init__(
+        self, source: Source, columns: Mapping[str, tuple[pa.DataType, Callable[[pa.Array], pa.Array]]], *, crs: str | None = None
+    ) -> None:
         """Start.
 
         Args:
@@ -129,7 +130,7 @@ class Adapted:
         """The description of the source, with the new types."""
         return self._delivery
 
-    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows of the source, in its order."""
         for batch in self._source.batches(batch_rows):
             arrays = [
@@ -151,6 +152,6 @@ def in_order(side: DiffSide, contract: Contract) -> Source:
     return Adapted(side.source, {geometry.name: (pa.binary(), swapped)})
 
 
-def swapped(wkb: Any) -> Any:
+def swapped(wkb: pa.Array) -> pa.Array:
     """Geometries with x and y exchanged: rows in x, y order for a contract that agrees on deliveries in y, x."""
     return kernel.with_coordinates(wkb, np.ascontiguousarray(kernel.coordinates(wkb)[:, ::-1]))

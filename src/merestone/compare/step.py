@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from merestone.contract.body import from_body
 from merestone.contract.contract import Contract
 from merestone.dataclass import dataclass
 from merestone.dataset import feed
-from merestone.dataset.columns import Columns
+from merestone.dataset.columns import Columns, geo_of
 from merestone.dataset.feed import Changes, Feed
 from merestone.dataset.known import Sum
 from merestone.dataset.manifest import Manifest
@@ -68,9 +67,9 @@ class VersionStep:
     end: End
     rule: JsonObject
     columns: Columns
-    keys: Any
+    keys: pa.Array
     has: npt.NDArray[np.bool_]
-    after: Any
+    after: pa.Table
     partitioning: JsonObject
     counts: dict[str, int]
 
@@ -108,7 +107,7 @@ def of_dataset(dataset: Dataset, from_version: int | None, to_version: int | Non
         target.columns,
         change.touched.key.combine_chunks(),
         np.asarray(change.touched.has.combine_chunks()).astype(bool),
-        change.after,
+        change.after if change.after is not None else target.columns.schema.empty_table(),
         _scheme(manifest),
         change.counts(),
     )
@@ -126,7 +125,7 @@ def about(dataset: Dataset, change: Changes) -> JsonObject:
         "to": end.to_json(),
         "key": manifest.key,
         "geometry": columns.geometry,
-        "geo": parse_json((columns.schema.metadata or {})[b"geo"]),
+        "geo": geo_of(columns.schema, f"version {manifest.version}"),
         "partitioning": _scheme(manifest),
     }
 
@@ -164,6 +163,7 @@ def of_file(path: str) -> VersionStep:
         struct = rows.column("after").combine_chunks()
         fields = [struct.type.field(place) for place in range(struct.type.num_fields)]
         schema = pa.schema([*fields, pa.field(geometry, pa.binary())], metadata={"geo": json.dumps(doc["geo"])})
+        geo_of(schema, path)
         after = pa.Table.from_arrays([*struct.flatten(), rows.column("geometry").cast(pa.binary())], schema=schema)
         return VersionStep(
             doc["name"],

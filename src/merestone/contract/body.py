@@ -11,13 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
-from typing import Any
 
 from merestone.contract.contract import Contract, Derived, Field, GeometryClause, Semantics
 from merestone.contract.definition import CONTRACT, EXTRA
 from merestone.document.forms import Report
 from merestone.errors import CorruptError
-from merestone.json_value import JsonObject
+from merestone.json_value import Json, JsonObject
 
 
 def body(contract: Contract) -> JsonObject:
@@ -112,7 +111,7 @@ def _stated(values: JsonObject) -> JsonObject:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _integral(value: Any) -> Any:
+def _integral(value: Json) -> Json:
     """1.0 becomes 1 (below 2^53, where both are the same number); 1 and 1.0 have one digest."""
     if isinstance(value, dict):
         return {name: _integral(each) for name, each in value.items()}
@@ -123,7 +122,7 @@ def _integral(value: Any) -> Any:
     return value
 
 
-def canonical_json(value: Any) -> bytes:
+def canonical_json(value: Json) -> bytes:
     """The bytes that digests of this room are taken over."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 

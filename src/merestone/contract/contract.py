@@ -5,11 +5,12 @@ Not here: reading YAML (`document.yaml_reader`), judging a document (`lint`), JS
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from merestone.columnar.rounding import NumberGrid
 from merestone.contract.stamp import Stamp
 from merestone.dataclass import dataclass
+from merestone.json_value import Json
 
 AxisOrder = Literal["lon_lat", "lat_lon"]
 GeometryType = Literal[
@@ -86,8 +87,8 @@ class Field:
     decimals: int | None = None
     digits: int | None = None
     noise: float | None = None
-    min: Any = None
-    max: Any = None
+    min: Json = None
+    max: Json = None
     min_length: int | None = None
     max_length: int | None = None
     min_items: int | None = None
@@ -113,7 +114,7 @@ class Field:
 class Semantics:
     """What the values of one field mean. `open`: values beyond `enum` are announced and allowed."""
 
-    enum: tuple[Any, ...] | None = None
+    enum: tuple[Json, ...] | None = None
     open: bool = False
     null_means: str | None = None
     meaning: str | None = None
@@ -163,7 +164,7 @@ class Contract:
     extent: tuple[float, float, float, float] | None = None
     required_accuracy_m: float | None = None
     freshness_from: str | None = None
-    extra: tuple[tuple[str, Any], ...] = ()  # further additions, kept as written
+    extra: tuple[tuple[str, Json], ...] = ()  # further additions, kept as written
     digest: str = ""  # sha256 of the published body (canonical JSON), hex
     confirm: tuple[str, ...] = ()  # paths that the author marked `# confirm`
 
@@ -175,7 +176,7 @@ class Contract:
         """The semantics of one field, if the contract states any."""
         return dict(self.semantics).get(name)
 
-    def addition(self, name: str) -> Any:
+    def addition(self, name: str) -> Json:
         """A further clause as it was written, None where the contract has none of that name."""
         return dict(self.extra).get(name)
 

@@ -10,14 +10,13 @@ import re
 import zoneinfo
 from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from merestone.columnar.patterns import fault_of
 from merestone.contract.contract import FieldType
 from merestone.dataclass import dataclass
 from merestone.document.forms import BROKEN, Report, nearest, shorten
 from merestone.document.yaml_reader import Path
-from merestone.json_value import JsonObject
+from merestone.json_value import Json, JsonObject
 from merestone.reference.identity import epsg_twin
 from merestone.reference.systems import epsg_name, foreign_name, is_degrees, of_code
 from merestone.words import listed
@@ -62,7 +61,7 @@ def _stamp_names_the_crs(values: JsonObject, report: Report) -> None:
 
 
 def _crs_is_known(values: JsonObject, report: Report) -> None:
-    places: list[tuple[Path, Any]] = [(("crs_epsg",), values.get("crs_epsg"))]
+    places: list[tuple[Path, Json]] = [(("crs_epsg",), values.get("crs_epsg"))]
     places += [(("schema_fields", place, "crs_epsg"), field.get("crs_epsg")) for place, field in _fields(values)]
     for path, code in places:
         if code is None or epsg_name(code) is not None:
@@ -177,12 +176,12 @@ def _semantics_name_fields(values: JsonObject, report: Report) -> None:
             _members_fit(fields[name]["type"], meaning["enum"], ("semantics", name, "enum"), report)
 
 
-def _members_fit(kind: FieldType, members: list[Any], path: Path, report: Report) -> None:
+def _members_fit(kind: FieldType, members: list[Json], path: Path, report: Report) -> None:
     member_kind = kind.members[0][1] if kind.kind == "list" else kind  # of a list, every item is one of the members
     if member_kind.kind not in _ENUM_KINDS:
         report.add(path, f"cannot be judged for type {kind}", "remove it")
         return
-    seen: dict[Any, int] = {}
+    seen: dict[Json, int] = {}
     for place, member in enumerate(members):
         here = (*path, place)
         if member is BROKEN:
@@ -196,7 +195,7 @@ def _members_fit(kind: FieldType, members: list[Any], path: Path, report: Report
         seen.setdefault(member, place)
 
 
-def fits(kind: FieldType, value: Any) -> bool:
+def fits(kind: FieldType, value: Json) -> bool:
     """Whether a value of the document is of a scalar type; dates and times are ISO 8601 text, decimals numbers or text."""
     try:
         match kind.kind:
@@ -266,7 +265,7 @@ def _bounds_fit_the_type(values: JsonObject, report: Report) -> None:
         report.add(("min_features",), "is above max_features", "exchange them")
 
 
-def bound(kind: FieldType, value: Any) -> Any:
+def bound(kind: FieldType, value: Json) -> Json:
     """A bound as a value that compares: a number, a date or a time."""
     match kind.kind:
         case "decimal":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from merestone.contract.body import body
 from merestone.contract.contract import Contract, Field
@@ -15,7 +15,7 @@ from merestone.contract.definition import CONTRACT, is_container
 from merestone.dataclass import dataclass
 from merestone.document.forms import Form, Group, Keyed, Listed, nearest
 from merestone.document.yaml_reader import Document, Path, path_text
-from merestone.json_value import JsonObject
+from merestone.json_value import Json, JsonObject
 from merestone.reference.area import largest_ordinate
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.systems import horizontal, of_code
@@ -300,7 +300,7 @@ def _unenforced(contract: Contract) -> Iterator[Remark]:
         yield path, f"is a promise that nothing in this version keeps ({by})", "remove it until a version enforces it"
 
 
-def _promised(value: Any, form: Form, path: Path) -> Iterator[tuple[Path, str]]:
+def _promised(value: Json, form: Form, path: Path) -> Iterator[tuple[Path, str]]:
     """The paths of clauses whose enforcer is not in this version, each with what enforces it."""
     match form:
         case Group(clauses=clauses):

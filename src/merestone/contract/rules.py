@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
 
 from merestone.contract.body import body, canonical_json
 from merestone.contract.contract import Contract
 from merestone.contract.definition import CLAUSES, CONTRACT, is_container
 from merestone.document.forms import Form, Group, Keyed, Listed
+from merestone.json_value import Json
 from merestone.reference.units import canonical_unit
 from merestone.rules.catalogue import RULES
 
@@ -55,12 +55,12 @@ def schema_hash(contract: Contract) -> str:
     return _digest(sorted(rows, key=lambda row: str(row[0])))
 
 
-def _deciding(contract: Contract) -> Any:
+def _deciding(contract: Contract) -> Json:
     values = _pruned(body(contract), CONTRACT, ())
     return values | {"contract_version": contract.contract_version.resolution_m}  # of the stamp, rules read the resolution
 
 
-def _pruned(value: Any, form: Form, path: tuple[str, ...]) -> Any:
+def _pruned(value: Json, form: Form, path: tuple[str, ...]) -> Json:
     """The values of the deciding clauses; fields by name, code lists in one order."""
     match form:
         case Group(clauses=clauses):
@@ -78,7 +78,7 @@ def _pruned(value: Any, form: Form, path: tuple[str, ...]) -> Any:
             return value
 
 
-def _stated(value: Any, form: Form, path: tuple[str, ...]) -> Iterator[str]:
+def _stated(value: Json, form: Form, path: tuple[str, ...]) -> Iterator[str]:
     """The paths of the clauses that ask for something."""
     match form:
         case Group(clauses=clauses):
@@ -94,5 +94,5 @@ def _stated(value: Any, form: Form, path: tuple[str, ...]) -> Iterator[str]:
                 yield from _stated(each, item, path)
 
 
-def _digest(value: Any) -> str:
+def _digest(value: Json) -> str:
     return hashlib.sha256(canonical_json(value)).hexdigest()

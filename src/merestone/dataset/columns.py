@@ -17,6 +17,7 @@ from pyproj import CRS
 from merestone.contract.field_type import parse_type
 from merestone.dataclass import dataclass
 from merestone.dataset.manifest import Manifest
+from merestone.dataset.proved import HINT
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError
 from merestone.json_value import JsonObject
@@ -44,7 +45,7 @@ def columns_of(manifest: Manifest, written: Iterable[pa.Schema]) -> Columns:
         written: the pyarrow schema of its newest file, none where it has no files.
 
     Raises:
-        CorruptError: a field is neither in a file nor has a type that can be stored.
+        CorruptError: a field is neither in a file nor has a type that can be stored; the file does not describe its geometry.
     """
     where = f"version {manifest.version} of {manifest.name}"
     schemas = list(written)
@@ -61,11 +62,33 @@ def columns_of(manifest: Manifest, written: Iterable[pa.Schema]) -> Columns:
             field="contract",
             hint="see «verify(DATASET)» for what else is damaged",
         ) from fault
-    geo = next((parse_json(schema.metadata[b"geo"]) for schema in schemas if schema.metadata and b"geo" in schema.metadata), None)
+    geo = _without_boxes(geo_of(schemas[0], where)) if schemas else None
     geometry = geo["primary_column"] if geo else _geometry_name(body, {*fields, *outside})
     schema = pa.schema([*outside.items(), *fields.items(), (geometry, pa.binary())])
-    described = _without_boxes(geo) if geo else _geo_of(body, geometry, epsg)
+    described = geo or _geo_of(body, geometry, epsg)
     return Columns(schema.with_metadata({"geo": json.dumps(described)}), geometry, epsg)
+
+
+def geo_of(schema: pa.Schema, where: str) -> JsonObject:
+    """The `geo` object (GeoParquet) of rows that Merestone wrote: `primary_column`, and `columns` with an object for each geometry.
+
+    Args:
+        schema: of the rows, with its metadata.
+        where: the file or version, for the message.
+
+    Raises:
+        CorruptError: there is none, or it is of another form.
+    """
+    try:
+        geo: JsonObject = parse_json((schema.metadata or {})[b"geo"])
+        named = geo["primary_column"] in geo["columns"] and all(isinstance(each, dict) for each in geo["columns"].values())
+    except (KeyError, TypeError, ValueError, AttributeError) as fault:
+        raise CorruptError(f"{where} does not describe its geometry: {fault!r}", field=where, hint=HINT) from fault
+    if not named:
+        raise CorruptError(
+            f"{where} does not describe its geometry: primary_column and columns contradict each other", field=where, hint=HINT
+        )
+    return geo
 
 
 def stored_type(text: str) -> pa.DataType:

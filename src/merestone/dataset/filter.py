@@ -20,7 +20,6 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +57,7 @@ _TOKEN = re.compile(
 )""",
     re.VERBOSE,
 )
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+_COMPARE: dict[str, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
     "=": pc.equal,
     "!=": pc.not_equal,
     "<>": pc.not_equal,
@@ -83,7 +82,7 @@ class Filter:
     """Features whose box meets `bbox`, whose geometry meets `area` (shapely, in the dataset's CRS), and for which every condition holds."""
 
     bbox: Box | None = None
-    area: Any = None
+    area: shapely.Geometry | None = None
     where: tuple[Condition, ...] = ()
 
     def __bool__(self) -> bool:
@@ -238,7 +237,7 @@ def _holds(condition: Condition, rows: pa.Table | pa.RecordBatch) -> Mask:
     return found
 
 
-def _comparable(condition: Condition, column: Any) -> tuple[Any, Any]:
+def _comparable(condition: Condition, column: pa.Array) -> tuple[pa.Array, pa.Scalar]:
     """A column and a value of one type, in which comparing loses nothing."""
     kind, value = column.type, condition.value
     wrong = _unequal(condition, kind)
@@ -270,7 +269,7 @@ def _comparable(condition: Condition, column: Any) -> tuple[Any, Any]:
         raise wrong from fault
 
 
-def _unequal(condition: Condition, kind: Any) -> UsageError:
+def _unequal(condition: Condition, kind: pa.DataType) -> UsageError:
     """The refusal of a value that a column of some type cannot be compared with."""
     held, example = next(((words, example) for fits, words, example in _KINDS if fits(kind)), (f"values of type {kind}", None))
     value = condition.value
@@ -279,7 +278,7 @@ def _unequal(condition: Condition, kind: Any) -> UsageError:
     return UsageError(f"{condition.name} holds {held} and cannot be compared with {shorten(said)}", field="where", hint=hint)
 
 
-_KINDS: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
+_KINDS: tuple[tuple[Callable[[pa.DataType], bool], str, str], ...] = (
     (pa.types.is_boolean, "true and false", "true or false, without quotes"),
     (pa.types.is_integer, "integers", "a number such as 12, without quotes"),
     (pa.types.is_floating, "numbers", "a number such as 12.5, without quotes"),
@@ -291,7 +290,7 @@ _KINDS: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
 )
 
 
-def _decimals(column: Any, value: Decimal, wrong: UsageError) -> tuple[Any, Any]:
+def _decimals(column: pa.Array, value: Decimal, wrong: UsageError) -> tuple[pa.Array, pa.Scalar]:
     try:
         exact = pa.scalar(value)
         wide = pa.decimal256(76, max(exact.type.scale, getattr(column.type, "scale", 0), 0))

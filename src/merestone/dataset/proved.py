@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from merestone.dataset.manifest import ObjectRef, sha256
 from merestone.errors import CorruptError
-from merestone.storage.port import Store
+from merestone.storage.port import ObjectFile, Store
 
 HINT = "restore the file from a backup, or roll back: «rollback(DATASET, to=N, reason=TEXT)»; «verify(DATASET)» names every damaged file"
 SMALL = 16 << 20
@@ -28,7 +28,7 @@ _MAGIC = b"PAR1"
 _UNREADABLE = (OSError, pa.ArrowException, ValueError, KeyError, IndexError, OverflowError, MemoryError)
 
 
-def checksum(handle: Any) -> str:
+def checksum(handle: ObjectFile) -> str:
     """The SHA-256 of an open file, hex; it is read to its end."""
     digest = hashlib.sha256()
     while block := handle.read(_BLOCK):
@@ -36,7 +36,7 @@ def checksum(handle: Any) -> str:
     return digest.hexdigest()
 
 
-def footer_of(handle: Any, size: int) -> bytes:
+def footer_of(handle: ObjectFile | BinaryIO, size: int) -> bytes:
     """The footer of an open Parquet file of `size` bytes: metadata, their length and the magic bytes. Raises ValueError where there is none."""
     handle.seek(max(size - 8, 0))
     end = handle.read(8)
@@ -51,7 +51,7 @@ def footer_of(handle: Any, size: int) -> bytes:
 class ProvedFile:
     """A Parquet object of a version, open. `schema` is its pyarrow.Schema, `metadata` its pyarrow.parquet.FileMetaData."""
 
-    def __init__(self, ref: ObjectRef, handle: Any, metadata: Any = None) -> None:
+    def __init__(self, ref: ObjectRef, handle: ObjectFile, metadata: pq.FileMetaData | None = None) -> None:
         self.ref = ref
         with proving(ref):
             self._parquet = pq.ParquetFile(handle, metadata=metadata, memory_map=False, page_checksum_verification=True)

@@ -8,21 +8,21 @@ A read proves what it reads (`proved`): an object that is missing, cut or altere
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from merestone.dataset.columns import Columns, columns_of
+from merestone.dataset.columns import Columns, columns_of, geo_of
 from merestone.dataset.current import Current, current, read_manifest
 from merestone.dataset.history import line, lines
 from merestone.dataset.manifest import Box, DataFile, HistoryLine, Manifest
 from merestone.dataset.pages import live_files
-from merestone.dataset.proved import HINT, opened
+from merestone.dataset.proved import HINT, ProvedFile, opened
 from merestone.dataset.rows import shaped
-from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError, MerestoneError, MissingError, UsageError
 from merestone.geometry import kernel
 from merestone.json_value import JsonObject
@@ -186,7 +186,7 @@ class Version:
         for file in self.files_in(bbox):
             yield from self._read(file, schema, bbox)
 
-    def file_batches(self, file: DataFile) -> Iterator[Any]:
+    def file_batches(self, file: DataFile) -> Iterator[pa.RecordBatch]:
         """All rows of one data file as pyarrow.RecordBatch with all columns. Raises CorruptError as `batches` does."""
         return self._read(file, self.columns.schema, None)
 
@@ -303,16 +303,16 @@ def _meet(one: Box, other: Box) -> bool:
     return one[0] <= other[2] and one[2] >= other[0] and one[1] <= other[3] and one[3] >= other[1]
 
 
-def _covering(parquet: Any, file: DataFile) -> str:
+def _covering(parquet: ProvedFile, file: DataFile) -> str:
     """The name of the covering column of a data file (GeoParquet 1.1, `covering.bbox`)."""
+    geo = geo_of(parquet.schema, file.path)
     try:
-        geo = parse_json(parquet.schema.metadata[b"geo"])
         return str(geo["columns"][geo["primary_column"]]["covering"]["bbox"]["xmin"][0])
-    except (TypeError, KeyError, ValueError) as fault:
+    except (TypeError, KeyError, IndexError) as fault:
         raise CorruptError(f"{file.path} does not name its covering column: {fault!r}", field=file.path, hint=HINT) from fault
 
 
-def _group_meets(group: Any, cover: str, bbox: Box) -> bool:
+def _group_meets(group: pq.RowGroupMetaData, cover: str, bbox: Box) -> bool:
     """Whether a row group can hold a box that meets; without statistics it can."""
     found: JsonObject = {}
     for n in range(group.num_columns):

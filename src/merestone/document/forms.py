@@ -12,11 +12,11 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Final
+from typing import Final
 
 from merestone.dataclass import dataclass
 from merestone.document.yaml_reader import Document, Path, path_text
-from merestone.json_value import JsonObject
+from merestone.json_value import Json, JsonObject
 
 SHOWN_PROBLEMS: Final = 20
 _SHOWN_TEXT: Final = 60
@@ -56,7 +56,7 @@ class Report:
         self.problems.append(Problem(path_text(path), message, hint, line))
         return BROKEN
 
-    def kind(self, path: Path, value: Any) -> str:
+    def kind(self, path: Path, value: Json) -> str:
         """What stands there, in words: `1.20 is a number`."""
         written = self.document.written(path) if self.document else None
         shown = shorten(written if written is not None else repr(value))
@@ -93,7 +93,7 @@ class Form(ABC):
     """A kind of value."""
 
     @abstractmethod
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """The value in canonical form, or BROKEN after reporting what is wrong.
 
         Collections keep what is valid: a mapping leaves broken entries out, a list holds BROKEN in their place, which lets laws
@@ -120,12 +120,12 @@ class Text(Form):
     pattern: str | None = None
     shape: str | None = None
     form: str = "text"
-    parse: Callable[[str], Any] | None = None
+    parse: Callable[[str], Json] | None = None
     free: bool = False
     hint: str = ""
     format: str | None = None
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """See Form."""
         if not isinstance(value, str):
             return report.add(
@@ -169,7 +169,7 @@ class Name(Form):
 
     what: str = "a name"
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """See Form."""
         if not isinstance(value, str):
             return report.add(path, f"{report.kind(path, value)}, not {self.what}", "put the name in quotes")
@@ -194,7 +194,7 @@ class Whole(Form):
     most: int | None = None
     hint: str = ""
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """See Form."""
         if isinstance(value, float) and value.is_integer():
             value = int(value)
@@ -226,7 +226,7 @@ class Real(Form):
     above: float | None = None
     hint: str = ""
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """See Form."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return report.add(path, f"{report.kind(path, value)}, not {self.words()}", self.hint or f"write {self.words()}, without quotes")
@@ -264,7 +264,7 @@ def _bounds(**limits: float | None) -> dict[str, float]:
 class Truth(Form):
     """true or false."""
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """See Form."""
         if isinstance(value, bool):
             return value
@@ -285,7 +285,7 @@ class Choice(Form):
 
     options: tuple[str, ...]
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """See Form."""
         if value in self.options and isinstance(value, str):
             return value
@@ -313,7 +313,7 @@ class Listed(Form):
     most: int | None = None
     ordered: bool = True
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """See Form."""
         if not isinstance(value, list):
             return report.add(path, f"{report.kind(path, value)}, not a list", "write [a, b], or one `- ` entry a line")
@@ -342,7 +342,7 @@ class Keyed(Form):
     item: Form
     keys: str = "a name"
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """See Form."""
         if not isinstance(value, dict):
             return report.add(path, f"{report.kind(path, value)}, not a mapping from {self.keys}", "write `key: value` entries")
@@ -364,7 +364,7 @@ class Columns(Form):
 
     what: str = "a column"
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """See Form."""
         if isinstance(value, str):
             name = Name(self.what).read(value, path, report)
@@ -390,7 +390,7 @@ class Columns(Form):
 class Scalar(Form):
     """Text, a finite number or a truth value. Null is let through to the law that knows the field, and refused there."""
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """See Form."""
         if isinstance(value, str):
             return unicodedata.normalize("NFC", value)
@@ -417,7 +417,7 @@ class OneOf(Form):
     listed: Form | None = None
     mapping: Form | None = None
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """See Form."""
         form = (
             self.text
@@ -459,7 +459,7 @@ class Clause:
     default: str = ""
     empty: bool = False
     enforcer: str = "gate"
-    idle: tuple[Any, ...] = ()
+    idle: tuple[Json, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,7 +475,7 @@ class Group(Form):
     refused: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[JsonObject, ...] = ()
 
-    def read(self, value: Any, path: Path, report: Report) -> Any:
+    def read(self, value: Json, path: Path, report: Report) -> Json:
         """The canonical values of the clauses that are present and valid."""
         if not isinstance(value, dict):
             return report.add(

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+
+from merestone.json_value import Json
 
 
 def parse_json(
-    data: str | bytes, *, parse_float: Callable[[str], Any] | None = None, parse_constant: Callable[[str], Any] | None = None
-) -> Any:
+    data: str | bytes, *, parse_float: Callable[[str], Json] | None = None, parse_constant: Callable[[str], Json] | None = None
+) -> Json:
     """The value of a JSON text.
 
     Args:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -269,7 +268,7 @@ def _geometry_type(kinds: set[int]) -> GeometryType:
 class _Column:
     """One column while batches come in; as a possible key it is dropped where many rows repeat or lack a value, unless its name is that of a key."""
 
-    source: Any
+    source: pa.Field
     delivery: Delivery
     followed: bool
     name: str = ""

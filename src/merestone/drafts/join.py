@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merestone.columnar.arrays import one_chunk
 from merestone.dataclass import dataclass
 from merestone.gate.delivery import text_hash
 from merestone.geometry import kernel
@@ -186,7 +187,7 @@ class Exports:
             out.append(sum(each * share for each, share in parts) / total if total else float(len(self._pairs[key][0]) > 0))
         return out
 
-    def pairs(self, key: tuple[str, ...]) -> tuple[Any, Any]:
+    def pairs(self, key: tuple[str, ...]) -> tuple[pa.Table, pa.Table]:
         """The values of the rows that a judged key joins, newer and older: pyarrow.Table of the common columns, row by row."""
         now, then = (
             side.table.select(self._columns).take(pa.array(side.at(rows))) for side, rows in zip(self._sides, self._pairs[key], strict=True)
@@ -251,7 +252,7 @@ def _chance(now: Hashes, then: Hashes) -> float:
     return float((counted[left] / len(now)) @ (counts[right] / len(then)))
 
 
-def _boxes(wkb: Any, digits: int) -> Hashes:
+def _boxes(wkb: pa.Array, digits: int) -> Hashes:
     box = np.round(kernel.scan(wkb).bounds, digits) + 0.0
     words = np.where(np.isnan(box), np.inf, box).view(np.uint64)
     return together([words[:, at] for at in range(4)])
@@ -266,7 +267,7 @@ def together(parts: Sequence[Hashes]) -> Hashes:
     return out
 
 
-def hashes(array: Any, how: str = "") -> Hashes:
+def hashes(array: pa.Array | pa.ChunkedArray, how: str = "") -> Hashes:
     """A 64-bit hash of each value, and one for whatever is missing.
 
     Args:
@@ -291,17 +292,16 @@ def _numeric(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
-def _whole_or_text(array: Any) -> Any:
+def _whole_or_text(array: pa.Array) -> pa.Array:
     """Floats as whole numbers where all are: ids that a missing value turned into floats."""
     array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
     whole = pc.all(pc.and_(pc.equal(array, pc.floor(array)), pc.less(pc.abs(array), 2.0**53))).as_py() is not False
     return array.cast(pa.int64()) if whole else array
 
 
-def _plain(array: Any) -> Any:
+def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A column in one piece without dictionaries; nested values by the text of their values."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
+    array = one_chunk(array)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_nested(array.type):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -115,7 +114,7 @@ def joining_key(inferred: Inferred, exports: Exports, sources: tuple[Source, Sou
     well = [] if leading is None or leading.score <= 0 else [each for each in found if not last[each.key] and _near(each, leading)]
     rivals = {each.key: each for each in exports.among(well)}
 
-    def order(each: Joined) -> tuple[Any, ...]:
+    def order(each: Joined) -> tuple[object, ...]:
         held = rivals.get(each.key, each)
         return last[each.key], each.key not in rivals, -round(held.score, 6), -each.rows, len(each.key), rank.get(each.key, 9)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -275,24 +275,25 @@ def measured(inferred: Inferred, key: tuple[str, ...], exports: Exports, dealt_o
     return Loose(volatile, rounded, tuple(said))
 
 
-def _held(now: Any, then: Any) -> int:
+def _held(now: pa.Array, then: pa.Array) -> int:
     """How many rows have a value in both exports."""
     return int(pc.sum(pc.and_(now.is_valid(), then.is_valid())).as_py() or 0)
 
 
-def _differs(now: Any, then: Any) -> Any:
+def _differs(now: pa.Array, then: pa.Array) -> npt.NDArray[np.bool_]:
     if now.type != then.type:
         now, then = (side.cast(pa.string()) if not pa.types.is_binary(side.type) else side for side in (now, then))
     if pa.types.is_floating(now.type):
         one, other = (np.asarray(side.fill_null(np.nan)) for side in (now, then))
-        return ~((one == other) | (np.isnan(one) & np.isnan(other)))
+        apart: npt.NDArray[np.bool_] = ~((one == other) | (np.isnan(one) & np.isnan(other)))
+        return apart
     if pa.types.is_null(now.type):
         return np.zeros(len(now), bool)
     same = pc.fill_null(pc.equal(now, then), False)
     return ~np.asarray(pc.or_(same, pc.and_(now.is_null(), then.is_null())))
 
 
-def _last_digits(now: Any, then: Any) -> tuple[str, int] | None:
+def _last_digits(now: pa.Array, then: pa.Array) -> tuple[str, int] | None:
     """`decimals` or `digits` that leave out what differs, where nearly all that differs is in the last digits; None where it is more."""
     if not all(pa.types.is_integer(each.type) or pa.types.is_floating(each.type) for each in (now, then)):
         return None
@@ -320,7 +321,7 @@ def _last_digits(now: Any, then: Any) -> tuple[str, int] | None:
     return None
 
 
-def _significant(values: Any, digits: int) -> Any:
+def _significant(values: npt.NDArray[np.float64], digits: int) -> npt.NDArray[np.float64]:
     with np.errstate(divide="ignore"):
         scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(values))))
     return np.where(values == 0, 0.0, np.round(values * scale) / scale)

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Any, Final
+from typing import Final
 
 from merestone.contract.contract import AxisOrder, Dimensions, FieldType, GeometryType
 from merestone.contract.stamp import Stamp
@@ -250,7 +250,7 @@ def draft_publication(facts: PublicationFacts) -> str:
 # --- text ------------------------------------------------------------------------------------------------------------------------------
 
 
-def _stated(**values: Any) -> JsonObject:
+def _stated(**values: Json) -> JsonObject:
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +26,10 @@ import pyogrio.raw
 import shapely
 
 from merestone.dataclass import dataclass
-from merestone.dataset.columns import Columns
+from merestone.dataset.columns import Columns, geo_of
 from merestone.dataset.feed import Changes
 from merestone.dataset.manifest import Box
 from merestone.dataset.version import Version
-from merestone.document.json_reader import parse_json
 from merestone.errors import MerestoneError, UsageError
 from merestone.identity import key as keys
 from merestone.inspect.in_geopackage import Held, fine_times, geometries_of
@@ -54,7 +53,10 @@ _GPKG_TYPES = {
 }
 _DIMENSIONS = {"xy": "", "xyz": " Z", "xym": " M", "xyzm": " ZM"}
 
-Rows = Iterable[Any]
+Value: TypeAlias = object
+"""A value of a row, as Arrow gives it to Python."""
+Writer = TypeVar("Writer", bound=Callable[..., None])
+Rows = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,11 +285,11 @@ def _shapes(wkb: pa.Array | pa.ChunkedArray) -> list[str]:
     return ["null" if each is None else each for each in texts]
 
 
-def _json(value: Any) -> str:
+def _json(value: Value) -> str:
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Value) -> Json:
     """A value as JSON has it: times as ISO 8601, decimals as text (exact), bytes in base64, NaN and infinity as null."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
@@ -315,7 +317,7 @@ class _Count:
         self.rows = 0
         self.fault: MerestoneError | None = None
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:
             for batch in self._batches:
                 self.rows += batch.num_rows
@@ -325,14 +327,14 @@ class _Count:
             raise
 
 
-def _parquet(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+def _parquet(form: RowForm, names: Sequence[str], batches: Iterator[pa.RecordBatch], path: str) -> None:
     schema = _selected(form, names)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-def _geopackage(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+def _geopackage(form: RowForm, names: Sequence[str], batches: Iterator[pa.RecordBatch], path: str) -> None:
     schema, contract = _selected(form, names), form.contract
     geometry = form.columns.geometry if form.columns.geometry in names else None
     promised = (contract.get("geometry") or {}).get("dimensions", "xy")
@@ -364,13 +366,13 @@ def _geopackage(form: RowForm, names: Sequence[str], batches: Iterator[Any], pat
         raise
 
 
-def _geojson(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+def _geojson(form: RowForm, names: Sequence[str], batches: Iterator[pa.RecordBatch], path: str) -> None:
     with Path(path).open("w", encoding="utf-8") as file:
         file.writelines(collection(_texts(form, names, batches), form.columns.epsg, {"name": form.name}))
 
 
-def _sequence(separator: str) -> Callable[[RowForm, Sequence[str], Iterator[Any], str], None]:
-    def write(form: RowForm, names: Sequence[str], batches: Iterator[Any], path: str) -> None:
+def _sequence(separator: str) -> Callable[[RowForm, Sequence[str], Iterator[pa.RecordBatch], str], None]:
+    def write(form: RowForm, names: Sequence[str], batches: Iterator[pa.RecordBatch], path: str) -> None:
         with Path(path).open("w", encoding="utf-8") as file:
             there = in_wgs84(batches, [form.columns.geometry], form.columns.epsg)
             file.writelines(f"{separator}{text}\n" for text in _texts(form, names, there))
@@ -378,7 +380,7 @@ def _sequence(separator: str) -> Callable[[RowForm, Sequence[str], Iterator[Any]
     return write
 
 
-def _texts(form: RowForm, names: Sequence[str], batches: Iterator[Any]) -> Iterator[str]:
+def _texts(form: RowForm, names: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
     for name in names:
         if pa.types.is_binary(form.columns.schema.field(name).type) and name != form.columns.geometry:
             raise UsageError(
@@ -389,7 +391,7 @@ def _texts(form: RowForm, names: Sequence[str], batches: Iterator[Any]) -> Itera
     return features(batches, form.columns.geometry, form.key, names)
 
 
-def _selected(form: RowForm, names: Sequence[str]) -> Any:
+def _selected(form: RowForm, names: Sequence[str]) -> pa.Schema:
     schema = form.columns.schema
     return pa.schema([schema.field(name) for name in names], metadata=schema.metadata if form.columns.geometry in names else None)
 
@@ -397,16 +399,13 @@ def _selected(form: RowForm, names: Sequence[str]) -> Any:
 def _changes_parquet(version: Version, table: pa.Table, path: str, about: Mapping[str, Json] | None) -> None:
     schema = version.columns.schema
     metadata = {FEED_METADATA: json.dumps(about, ensure_ascii=False)} if about is not None else {}
-    if schema.metadata and b"geo" in schema.metadata:
-        geo = parse_json(schema.metadata[b"geo"])
-        column = geo["columns"][geo["primary_column"]]
-        geo = {**geo, "primary_column": "geometry", "columns": {"geometry": column, "geometry_before": column}}
-        metadata["geo"] = json.dumps(geo)
-    table = table.replace_schema_metadata(metadata or None)
-    pq.write_table(table, path, compression="zstd")
+    geo = geo_of(schema, f"version {version.number}")
+    column = geo["columns"][geo["primary_column"]]
+    metadata["geo"] = json.dumps({**geo, "primary_column": "geometry", "columns": {"geometry": column, "geometry_before": column}})
+    pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd")
 
 
-def _changes_sequence(separator: str) -> Callable[[Version, Any, str, Mapping[str, Json] | None], None]:
+def _changes_sequence(separator: str) -> Callable[[Version, pa.Table, str, Mapping[str, Json] | None], None]:
     def write(version: Version, table: pa.Table, path: str, _about: Mapping[str, Json] | None) -> None:
         rows = table.combine_chunks().to_batches()
         there = pa.Table.from_batches(in_wgs84(rows, ["geometry", "geometry_before"], version.columns.epsg), schema=table.schema)
@@ -417,7 +416,7 @@ def _changes_sequence(separator: str) -> Callable[[Version, Any, str, Mapping[st
 
 
 _SEQUENCES = (".geojsons", ".geojsonl")
-_VERSION_WRITERS: dict[str, Callable[[RowForm, Sequence[str], Iterator[Any], str], None]] = {
+_VERSION_WRITERS: dict[str, Callable[[RowForm, Sequence[str], Iterator[pa.RecordBatch], str], None]] = {
     ".parquet": _parquet,
     ".geoparquet": _parquet,
     ".gpkg": _geopackage,
@@ -426,7 +425,7 @@ _VERSION_WRITERS: dict[str, Callable[[RowForm, Sequence[str], Iterator[Any], str
     ".geojsons": _sequence(RECORD_SEPARATOR),
     ".geojsonl": _sequence(""),
 }
-_CHANGES_WRITERS: dict[str, Callable[[Version, Any, str, Mapping[str, Json] | None], None]] = {
+_CHANGES_WRITERS: dict[str, Callable[[Version, pa.Table, str, Mapping[str, Json] | None], None]] = {
     ".parquet": _changes_parquet,
     ".geoparquet": _changes_parquet,
     ".geojsons": _changes_sequence(RECORD_SEPARATOR),
@@ -434,7 +433,7 @@ _CHANGES_WRITERS: dict[str, Callable[[Version, Any, str, Mapping[str, Json] | No
 }
 
 
-def _writer(path: str, writers: JsonObject, parameter: str = "out") -> Any:
+def _writer(path: str, writers: Mapping[str, Writer], parameter: str = "out") -> Writer:
     found = writers.get(Path(path).suffix.lower())
     if found is None:
         raise UsageError(

@@ -7,7 +7,6 @@ Clauses: OGC 12-128r18 (GeoPackage 1.3), table 1: no decimals, times of day, loc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,12 +29,12 @@ class Held:
     def __init__(
         self,
         schema: pa.Schema,
-        batches: Iterable[Any],
+        batches: Iterable[pa.RecordBatch],
         *,
         geometry: str | None,
         geometries: Sequence[str],
         fine: frozenset[str],
-        as_json: Callable[[Any], str],
+        as_json: Callable[[object], str],
     ) -> None:
         """Start.
 
@@ -61,7 +60,7 @@ class Held:
         self.fid = _unused({name.lower() for name in schema.names})
         self.fault: MerestoneError | None = None
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:
             for batch in self._batches:
                 columns = [column if maker is None else maker(column) for column, maker in zip(batch.columns, self._makers, strict=True)]
@@ -72,7 +71,7 @@ class Held:
             self.fault = fault
             raise
 
-    def _maker(self, field: Any) -> Callable[[Any], Any] | None:
+    def _maker(self, field: pa.Field) -> Callable[[pa.Array], pa.Array] | None:
         """How the text of a column is made, None for a column that stays as it is."""
         kind = field.type
         if pa.types.is_decimal(kind):
@@ -86,7 +85,7 @@ class Held:
         return None
 
 
-def fine_times(schema: pa.Schema, batches: Callable[[list[str]], Iterable[Any]]) -> frozenset[str]:
+def fine_times(schema: pa.Schema, batches: Callable[[list[str]], Iterable[pa.RecordBatch]]) -> frozenset[str]:
     """The columns of instants that have digits below the millisecond.
 
     Args:
@@ -116,18 +115,18 @@ def _refused(what: str, choice: str) -> UsageError:
     return UsageError(f"a GeoPackage cannot hold {what}", field="out", hint=f"write .parquet, or choose {choice}: «columns»")
 
 
-def _refuse_finer(field: Any, column: Any) -> None:
+def _refuse_finer(field: pa.Field, column: pa.Array) -> None:
     if pa.types.is_timestamp(field.type) and _is_finer(column):
         raise _refused(f"the times of {field.name!r}: it keeps milliseconds, and some have more digits", f"all columns but {field.name}")
 
 
-def _is_finer(column: Any) -> bool:
+def _is_finer(column: pa.Array) -> bool:
     """Whether times have more digits than a GeoPackage keeps. GDAL also writes no part of a second right before 1970."""
     ticks = np.asarray(column.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).fill_null(0))
     return bool((ticks % 1000).any() or ((ticks < 0) & (ticks % 1_000_000 != 0)).any())
 
 
-def _is_nested(kind: Any) -> bool:
+def _is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_struct(kind))
 
 

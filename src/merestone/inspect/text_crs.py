@@ -6,9 +6,9 @@ Not here: the texts themselves (`extract`), transformations of deliveries (`norm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pyproj import CRS, Transformer
 
 from merestone.errors import UsageError
@@ -20,7 +20,7 @@ SEQUENCES = (".geojsons", ".geojsonl")
 _WGS84 = {4326, 4979}
 
 
-def way_to_wgs84(epsg: int) -> Callable[[Any], Any] | None:
+def way_to_wgs84(epsg: int) -> Callable[[pa.Array], pa.Array] | None:
     """How a column of WKB comes to WGS 84, longitude first; None where it is in it.
 
     Only a conversion is exact: between two datums positions would be off by more than any promised digit.
@@ -40,19 +40,19 @@ def way_to_wgs84(epsg: int) -> Callable[[Any], Any] | None:
         )
     transformer = Transformer.from_crs(source, CRS.from_epsg(4326), always_xy=True)
 
-    def transformed(wkb: Any) -> Any:
+    def transformed(wkb: pa.Array) -> pa.Array:
         return kernel.with_coordinates(wkb, positions_of(transformer, *np.ascontiguousarray(kernel.coordinates(wkb)).T))
 
     return transformed
 
 
-def in_wgs84(batches: Iterable[Any], columns: Iterable[str], epsg: int) -> Iterator[Any]:
+def in_wgs84(batches: Iterable[pa.RecordBatch], columns: Iterable[str], epsg: int) -> Iterator[pa.RecordBatch]:
     """Record batches with their geometry columns in WGS 84. Raises UsageError at once, as `way_to_wgs84`."""
     way, names = way_to_wgs84(epsg), list(columns)
     return iter(batches) if way is None else _moved(batches, names, way)
 
 
-def _moved(batches: Iterable[Any], names: list[str], way: Callable[[Any], Any]) -> Iterator[Any]:
+def _moved(batches: Iterable[pa.RecordBatch], names: list[str], way: Callable[[pa.Array], pa.Array]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for name in names:
             at = batch.schema.get_field_index(name)

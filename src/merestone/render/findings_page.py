@@ -8,7 +8,6 @@ The look and the drawing are in findings.html, findings.css and findings.js besi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,8 @@ import shapely
 
 from merestone.dataclass import dataclass
 from merestone.geometry import kernel
+from merestone.geometry.form import Shapes
+from merestone.json_value import Json
 from merestone.render.page import self_contained
 from merestone.results.result import CheckResult
 from merestone.words import plural
@@ -93,9 +94,9 @@ def _choose(places: Sequence[Place], findings: int) -> list[Place]:
     return kept
 
 
-def _outlines(places: Sequence[Place]) -> tuple[list[list[Any] | None], int]:
+def _outlines(places: Sequence[Place]) -> tuple[list[Json], int]:
     """Lines and rings of the features of each place as [x, y, x, y, ...], a flag first that says whether they are rings; and how many have none."""
-    out: list[list[Any] | None] = []
+    out: list[Json] = []
     room, left_out = VERTICES, 0
     for place in places:
         shapes = kernel.shapes(pa.array(place.shapes, pa.binary()))
@@ -110,10 +111,10 @@ def _outlines(places: Sequence[Place]) -> tuple[list[list[Any] | None], int]:
     return out, left_out
 
 
-def _lines(shapes: Any) -> list[Any]:
+def _lines(shapes: Shapes) -> list[Json]:
     while len(shapes) and (shapely.get_type_id(shapes) > 3).any():
         shapes = shapely.get_parts(shapes)
-    out: list[Any] = []
+    out: list[Json] = []
     for shape in shapes:
         ring = shape.geom_type == "Polygon"
         for line in shapely.get_rings(shape) if ring else [shape]:

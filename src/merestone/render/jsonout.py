@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from merestone.results.form import to_json
 
 _CONTROL = re.compile(r"[\x7f-\x9f]")
 
 
-def dumps(value: Any) -> str:
+def dumps(value: object) -> str:
     """One line of JSON, UTF-8, without NaN, and without the control characters that JSON itself lets through (U+007F to U+009F).
 
     Args:

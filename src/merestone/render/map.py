@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import shapely
 
 from merestone.dataclass import dataclass
+from merestone.json_value import Json
 from merestone.reference.ground import METRES_PER_DEGREE
 from merestone.render.page import self_contained
 from merestone.render.sampling import ACROSS, Cells
@@ -41,7 +42,7 @@ class MapFeature:
     kind: Literal["added", "changed", "removed", "moved"]
     before: bytes | None
     after: bytes | None
-    fields: tuple[tuple[str, Any, Any], ...] = ()
+    fields: tuple[tuple[str, object, object], ...] = ()
     labels: tuple[str, ...] = ()
     move: float | None = None
 
@@ -164,18 +165,18 @@ class _Shapes:
         self._shapes[beyond] = None
         self.left_out = len(np.unique(beyond // 2))
 
-    def pairs(self) -> list[tuple[MapFeature, Any, Any, bool]]:
+    def pairs(self) -> list[tuple[MapFeature, bytes | None, bytes | None, bool]]:
         """Each feature with its two shapes and whether they are the same (then only the first is written)."""
         return [
             (each, self._shapes[2 * at], self._shapes[2 * at + 1], each.before is not None and each.before == each.after)
             for at, each in enumerate(self._shown)
         ]
 
-    def encoded(self, shape: Any) -> list[list[Any]] | None:
+    def encoded(self, shape: bytes | None) -> list[Json] | None:
         """[[kind, [x, y, dx, dy, ...]], ...] with kind 0 points, 1 line, 2 ring; None where there is nothing to draw."""
         if shape is None or shapely.is_empty(shape):
             return None
-        out: list[list[Any]] = []
+        out: list[Json] = []
         parts = np.array([shape], dtype=object)
         while (shapely.get_type_id(parts) > 3).any():  # Multi types and collections, however deep
             parts = shapely.get_parts(parts)
@@ -195,7 +196,7 @@ class _Shapes:
         return steps
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Json:
     """A value of an attribute as JSON can carry it."""
     if value is None or isinstance(value, (bool, str)):
         return value

@@ -6,15 +6,15 @@ Not here: the facts (`run_facts`), sending them anywhere. The same run gives the
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from merestone.json_value import Json, JsonObject
 from merestone.render.run_facts import RunFacts, stamp
 
 SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json"
 _FACETS = "https://openlineage.io/spec/facets"
 
 
-def events(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
+def events(facts: RunFacts, producer: str) -> list[JsonObject]:
     """The events of a run, in order.
 
     Args:
@@ -55,21 +55,21 @@ def events(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
     return [start, end]
 
 
-def ndjson(found: list[dict[str, Any]]) -> str:
+def ndjson(found: list[JsonObject]) -> str:
     """Events as one JSON object a line."""
     return "".join(json.dumps(each, ensure_ascii=False, allow_nan=False) + "\n" for each in found)
 
 
-def _facet(producer: str, schema: str, **more: Any) -> dict[str, Any]:
+def _facet(producer: str, schema: str, **more: Json) -> JsonObject:
     return {"_producer": producer, "_schemaURL": f"{_FACETS}/{schema}", **more}
 
 
-def _own(producer: str, **more: Any) -> dict[str, Any]:
+def _own(producer: str, **more: Json) -> JsonObject:
     """A facet of our own."""
     return {"_producer": producer, "_schemaURL": f"{SCHEMA}#/$defs/RunFacet", **more}
 
 
-def _run_facets(facts: RunFacts, producer: str) -> dict[str, Any]:
+def _run_facets(facts: RunFacts, producer: str) -> JsonObject:
     tool = "merestone" if facts.foreign is None else next(iter(facts.tools), None)
     engine = _facet(
         producer,
@@ -114,8 +114,8 @@ def _run_facets(facts: RunFacts, producer: str) -> dict[str, Any]:
     return facets
 
 
-def _inputs(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [] if facts.foreign is None else [_dataset(each, "inputFacets") for each in facts.foreign.inputs]
+def _inputs(facts: RunFacts, producer: str) -> list[JsonObject]:
+    found: list[JsonObject] = [] if facts.foreign is None else [_dataset(each, "inputFacets") for each in facts.foreign.inputs]
     if facts.delivery is not None:
         counted = (
             {}
@@ -144,7 +144,7 @@ def _inputs(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
     return found
 
 
-def _outputs(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
+def _outputs(facts: RunFacts, producer: str) -> list[JsonObject]:
     if facts.foreign is not None:
         return [_dataset(each, "outputFacets") for each in facts.foreign.outputs]
     if facts.version is None:
@@ -172,7 +172,7 @@ def _outputs(facts: RunFacts, producer: str) -> list[dict[str, Any]]:
     return [{"namespace": facts.namespace, "name": facts.name, "facets": facets, "outputFacets": counted}]
 
 
-def _dataset(uri: str, facets: str) -> dict[str, Any]:
+def _dataset(uri: str, facets: str) -> JsonObject:
     """A dataset by its URI, under the names that the standard gives: `file` and a path, a bucket and a key, a server and a table."""
     scheme, found, rest = uri.partition("://")
     if not found or scheme == "file":
@@ -181,5 +181,5 @@ def _dataset(uri: str, facets: str) -> dict[str, Any]:
     return {"namespace": f"{scheme}://{place}", "name": name or place, "facets": {}, facets: {}}
 
 
-def _version(text: str, producer: str) -> dict[str, Any]:
+def _version(text: str, producer: str) -> JsonObject:
     return _facet(producer, "1-0-1/DatasetVersionDatasetFacet.json#/$defs/DatasetVersionDatasetFacet", datasetVersion=text)

@@ -46,7 +46,7 @@ def name_of(field: dataclasses.Field[Any]) -> str:
     return str(field.metadata.get(_NAME, field.name))
 
 
-def to_json(value: Any) -> Any:
+def to_json(value: object) -> Json:
     """A value as JSON has it: a dataclass as an object, a tuple as an array, a path as text.
 
     Raises:

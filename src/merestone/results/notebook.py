@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import html
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from merestone.json_value import Json
 from merestone.results import form
@@ -28,7 +27,7 @@ class Shown:
         return of(self)
 
 
-def of(value: Any) -> str:
+def of(value: object) -> str:
     """A dataclass as an HTML table: a row for each field that holds something."""
     rows = []
     for each in form.fields(type(value)):
@@ -38,7 +37,7 @@ def of(value: Any) -> str:
     return _whole(type(value).__name__, rows)
 
 
-def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], more: int = 0) -> str:
+def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]], more: int = 0) -> str:
     """Rows under heads. `more`: how many further rows there are."""
     head = "".join(f'<th style="{_CELL}">{_escaped(each)}</th>' for each in heads)
     body = "".join("<tr>" + "".join(f'<td style="{_CELL}">{_cell(each)}</td>' for each in row) + "</tr>" for row in rows)
@@ -57,7 +56,7 @@ def _whole(title: str, rows: Sequence[tuple[str, str]]) -> str:
     return f"<table><caption>{_escaped(title)}</caption><tbody>{body}</tbody></table>"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         held = {form.name_of(each): getattr(value, each.name) for each in form.fields(type(value))}
         return ", ".join(f"{_escaped(name)} {_cell(each)}" for name, each in held.items() if each not in (0, None, (), ""))
@@ -70,7 +69,7 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else _escaped(value)
 
 
-def _listed(values: Sequence[Any]) -> str:
+def _listed(values: Sequence[object]) -> str:
     shown = values[:ROWS]
     kinds = {type(each) for each in shown}
     if len(kinds) == 1 and dataclasses.is_dataclass(kind := kinds.pop()):
@@ -81,5 +80,5 @@ def _listed(values: Sequence[Any]) -> str:
     return ", ".join(_cell(each) for each in shown) + more
 
 
-def _escaped(value: Any) -> str:
+def _escaped(value: object) -> str:
     return html.escape(str(value))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -73,8 +73,8 @@ class Rule:
     def faults(
         self,
         column: str,
-        rows: npt.NDArray[Any],
-        observed: Any = None,
+        rows: npt.NDArray[np.int64],
+        observed: pa.Array | None = None,
         *,
         case: str = "",
         severity: Severity | None = None,
@@ -135,7 +135,7 @@ class Rule:
             words.remedy.format(count=count, **values),
         )
 
-    def recorded(self, column: str, severity: Severity, expected: str, rows: npt.NDArray[np.int64], observed: Any) -> RowFaults:
+    def recorded(self, column: str, severity: Severity, expected: str, rows: npt.NDArray[np.int64], observed: pa.Array) -> RowFaults:
         """Row faults as a version keeps them, with what was expected in words and without the next step."""
         return RowFaults(self.surface, column, self.code, severity, expected, rows, observed)
 

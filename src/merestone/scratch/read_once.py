@@ -6,7 +6,8 @@ Not here: rows of a run on their way (`spool`), what a delivery is (`source.port
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+
+import pyarrow as pa
 
 from merestone.results.finding import Finding
 from merestone.scratch.spool import Spool
@@ -26,7 +27,7 @@ class ReadOnce:
         """
         self._source = source
         self._spool = Spool(folder, name, source.delivery.schema)
-        self._stream: Iterator[Any] | None = None
+        self._stream: Iterator[pa.RecordBatch] | None = None
         self._whole = False
 
     @property
@@ -34,7 +35,7 @@ class ReadOnce:
         """What is known before reading."""
         return self._source.delivery
 
-    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+    def batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows in their order, in the batches of the first reading.
 
         Raises:
@@ -55,7 +56,7 @@ class ReadOnce:
         """What the source has to say."""
         return self._source.late_findings()
 
-    def _rest(self) -> Iterator[Any]:
+    def _rest(self) -> Iterator[pa.RecordBatch]:
         if self._whole or self._stream is None:
             return
         for batch in self._stream:

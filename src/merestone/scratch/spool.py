@@ -67,7 +67,7 @@ class Spool:
             self._sink.close()
             self._writer = self._sink = None
 
-    def batches(self, *columns: str) -> Iterator[Any]:
+    def batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
         """Every batch, in the order of writing; where columns are named, these alone, in the order of the schema: others are not unpacked."""
         self.close()
         if not self.rows:

@@ -16,14 +16,13 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from merestone.errors import StoreError
 from merestone.storage.names import check_name, check_prefix
 from merestone.storage.place import file_url
-from merestone.storage.port import BusyError
+from merestone.storage.port import BusyError, ObjectFile
 
 _COPY_BYTES = 1 << 20
 _counter = itertools.count()
@@ -59,7 +58,7 @@ class LocalStore:
         with self._faults("read", name), self._opened(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read()
 
-    def open(self, name: str) -> Any:
+    def open(self, name: str) -> ObjectFile:
         """A seekable pyarrow.NativeFile. Raises FileNotFoundError where there is none."""
         path = self._path(name)
         with self._faults("read", name):

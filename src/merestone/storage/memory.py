@@ -14,13 +14,13 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 
 from merestone.dataclass import dataclass
 from merestone.storage.names import check_name, check_prefix
+from merestone.storage.port import ObjectFile
 from merestone.storage.ranged import RangedFile
 
 PAGE = 1000
@@ -58,7 +58,7 @@ class MemoryStore:
         """See the port."""
         return self._object(name).data[start : start + length]
 
-    def open(self, name: str) -> Any:
+    def open(self, name: str) -> ObjectFile:
         """See the port. What is open keeps its bytes, whatever becomes of the object."""
         data = self._object(name).data
         return pa.PythonFile(RangedFile(lambda start, length: data[start : start + length], len(data)), "r")

@@ -6,7 +6,7 @@ Not here: what the bytes mean, which name is the pointer (`writer.commit`), any 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol, Self
 
 from merestone.errors import StoreError
 
@@ -32,8 +32,8 @@ class Reader(Protocol):
         """The bytes from `start` on, at most `length`, fewer at the end. Raises FileNotFoundError where there is none."""
         ...
 
-    def open(self, name: str) -> Any:
-        """A seekable binary file object for pyarrow (pyarrow.NativeFile). Raises FileNotFoundError where there is none."""
+    def open(self, name: str) -> ObjectFile:
+        """An object as a file, for pyarrow (a pyarrow.NativeFile). Raises FileNotFoundError where there is none."""
         ...
 
     def list(self, prefix: str) -> Iterator[tuple[str, int]]:
@@ -54,6 +54,22 @@ class Reader(Protocol):
     def strays(self, prefix: str) -> Iterator[str]:
         """Names below a prefix of what this store holds beside objects: on a disk empty folders; in most stores nothing."""
         ...
+
+
+class ObjectFile(Protocol):
+    """An object of a store as a file: read from a place on, a part at a time."""
+
+    def read(self, nbytes: int | None = None, /) -> bytes:
+        """The next bytes, at most so many; all that are left where no number is given."""
+        ...
+
+    def seek(self, position: int, whence: int = 0, /) -> int:
+        """Go to a place, counted from the beginning (0), from here (1) or from the end (2)."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
 
 
 class Store(Reader, Protocol):

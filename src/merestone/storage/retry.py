@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from merestone.dataclass import dataclass
-from merestone.storage.port import BusyError, LostReplyError, Store
+from merestone.storage.port import BusyError, LostReplyError, ObjectFile, Store
 
 Answer = TypeVar("Answer")
 
@@ -48,7 +48,7 @@ class RetryingStore:
         """See the port."""
         return self._read(lambda: self._store.get_range(name, start, length))
 
-    def open(self, name: str) -> Any:
+    def open(self, name: str) -> ObjectFile:
         """See the port. Reads of what is open are the other store's."""
         return self._read(lambda: self._store.open(name))
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from merestone.geometry import kernel
 from merestone.json_value import JsonObject
 from merestone.normalise.values import arrow_type
 from merestone.reference.systems import projjson
-from merestone.storage.port import Store
+from merestone.storage.port import ObjectFile, Store
 from merestone.writer.encodings import LEVEL, encodings
 
 _KINDS = ("", "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
@@ -227,7 +227,7 @@ def write_table(store: Store, name: str, table: pa.Table, **options: Any) -> Obj
     return ObjectRef(name, table.num_rows, len(raw), sha256(raw), footer_sha256=_footer(pa.BufferReader(data), len(raw)), tag=tag)
 
 
-def write_pieces(store: Store, name: str, schema: pa.Schema, pieces: Iterable[Any], folder: str) -> ObjectRef:
+def write_pieces(store: Store, name: str, schema: pa.Schema, pieces: Iterable[pa.Table], folder: str) -> ObjectRef:
     """As `write_table`, for a table that comes in pieces of one row group each and is never held whole; it passes through `folder`."""
     local = Path(folder) / name.replace("/", "-")
     rows = 0
@@ -251,6 +251,6 @@ def write_pieces(store: Store, name: str, schema: pa.Schema, pieces: Iterable[An
     return ObjectRef(name, rows, size, checksum, footer_sha256=proof, tag=tag)
 
 
-def _footer(handle: Any, size: int) -> str:
+def _footer(handle: ObjectFile | BinaryIO, size: int) -> str:
     """The SHA-256 of the footer of a Parquet file, hex."""
     return sha256(footer_of(handle, size))
