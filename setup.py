@@ -35,6 +35,6 @@ def extension(room: str, name: str) -> Extension:
 setup(
     ext_modules=[]
     if os.environ.get("MERESTONE_WITHOUT_KERNEL") == "1"
-    else [extension("columnar", "_hashing"), extension("geometry", "_kernel")],
+    else [extension("columnar", "_hashing"), extension("columnar", "_lookup"), extension("geometry", "_kernel")],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE else {},
 )

@@ -5,23 +5,30 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from merestone.columnar import fallback as plain_hashing
-from merestone.columnar import hashing
+from merestone.columnar import hashing, lookup, plain_lookup
 from merestone.geometry import fallback as plain_kernel
 from merestone.geometry import kernel
 
-MODULES = {"compiled": (hashing.at_work, kernel.at_work), "numpy": (plain_hashing, plain_kernel)}
-if "numpy" in (hashing.NAME, kernel.NAME):  # no compiler when this was installed, or built from other sources
+MODULES = {
+    "compiled": (hashing.at_work, kernel.at_work, lookup.at_work),
+    "numpy": (plain_hashing, plain_kernel, plain_lookup),
+}
+if "numpy" in (hashing.NAME, kernel.NAME, lookup.NAME):  # no compiler when this was installed, or built from other sources
     del MODULES["compiled"]
 PATHS = tuple(MODULES)
 
 
+DOORS = (hashing, kernel, lookup)
+
+
 @contextmanager
 def on(path):
-    """Both front doors answer on this path."""
-    before = hashing.at_work, hashing.NAME, kernel.at_work, kernel.NAME
-    hashing.at_work, kernel.at_work = MODULES[path]
-    hashing.NAME = kernel.NAME = path
+    """All front doors answer on this path."""
+    before = [(door.at_work, door.NAME) for door in DOORS]
+    for door, module in zip(DOORS, MODULES[path], strict=True):
+        door.at_work, door.NAME = module, path
     try:
         yield
     finally:
-        hashing.at_work, hashing.NAME, kernel.at_work, kernel.NAME = before
+        for door, (module, name) in zip(DOORS, before, strict=True):
+            door.at_work, door.NAME = module, name

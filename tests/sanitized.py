@@ -11,7 +11,7 @@ from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-for room, name in (("columnar", "_hashing"), ("geometry", "_kernel")):
+for room, name in (("columnar", "_hashing"), ("columnar", "_lookup"), ("geometry", "_kernel")):
     whole = f"merestone.{room}.{name}"
     (path,) = Path(os.environ["MERESTONE_SANITIZED"]).glob(f"merestone/{room}/{name}.*.so")
     loader = ExtensionFileLoader(whole, str(path))

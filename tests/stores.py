@@ -93,6 +93,9 @@ class FaultyStore:
     def open(self, name):
         return self._read("open", name, lambda: self.store.open(name))
 
+    def buffer(self, name):
+        return self._read("buffer", name, lambda: self.store.buffer(name))
+
     def size(self, name):
         return self._read("size", name, lambda: self.store.size(name))
 

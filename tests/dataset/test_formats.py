@@ -13,7 +13,7 @@ from merestone.dataset.manifest import Manifest
 from merestone.dataset.pages import FileEntries
 from merestone.dataset.partition import TREE_SCHEMA
 from merestone.dataset.record import RunRecord
-from merestone.dataset.tables import ChangeLog, IndexRows, WithdrawnRows
+from merestone.dataset.tables import ChangeLog, CheckpointRows, WithdrawnRows
 from merestone.errors import CorruptError
 from merestone.gate.findings import FindingLines
 from merestone.storage.local import LocalStore
@@ -133,7 +133,7 @@ def shown(arrow):
     ("title", "arrow"),
     [
         ("Change log", ChangeLog.schema),
-        ("Index checkpoint", IndexRows.schema),
+        ("Index checkpoint", CheckpointRows.schema),
         ("Findings", FindingLines.schema),
         ("Rejects", Rejects.schema),
     ],

@@ -1,12 +1,17 @@
-"""Nights over an index that was written whole in between."""
+"""Nights over an index that was written whole in between, in the order of a delivery."""
 
 from __future__ import annotations
 
 import geopandas
+import pyarrow.parquet as pq
+import pytest
 import shapely
 
 import merestone
 from merestone.audit.verify import verify
+from merestone.dataset import index
+from merestone.dataset.record import read_records
+from merestone.identity.key import ids_of
 from merestone.line.publish import PublishSettings, publish
 from merestone.publication.reader import read_publication, with_source
 from merestone.storage.open import open_store
@@ -29,27 +34,47 @@ product_owner_id: steward@example.org
 """
 
 
+NIGHTS = [
+    [(n, f"road {n}") for n in range(30)],
+    [(n, f"road {n}" if n % 5 else "edited") for n in range(1, 30)],
+    [(n, f"road {n}") for n in (*range(20, 33), *range(2, 20))],
+    [(n, f"road {n}") for n in range(32, 0, -1)],
+    [(n, f"road {n}" if n != 3 else "edited") for n in range(32, 0, -1)],
+]
+
+
+@pytest.mark.usefixtures("each_kernel")
 def test_nights_go_on_over_a_checkpoint_of_the_index(tmp_path, monkeypatch):
-    """The index is written whole now and then; what comes after it is the same as without."""
-    nights = [
-        [(n, f"road {n}") for n in range(30)],
-        [(n, f"road {n}" if n % 5 else "edited") for n in range(1, 30)],
-        [(n, f"road {n}") for n in range(2, 33)],
-        [(n, f"road {n}") for n in range(1, 33)],
-    ]
+    """The index is written whole now and then; what comes after it is the same as without, in whatever order rows come."""
     seen = []
     for often in (False, True):
         folder = tmp_path / str(often)
         folder.mkdir()
         monkeypatch.setattr("merestone.line.writing.write.needs_checkpoint", lambda *_, often=often: often)
-        counts = []
-        for number, night in enumerate(nights):
-            counts.append(_publish_points(folder, number, night))
-        seen.append(counts)
+        seen.append([_publish_points(folder, number, night) for number, night in enumerate(NIGHTS)])
         manifest = merestone.open(folder / "published").manifest()
         assert (manifest.index.checkpoint is not None) == often
         assert verify(open_store(str(folder / "published"))).whole
+        seen[-1].append(manifest.set_digest)
     assert seen[0] == seen[1]
+
+
+def test_a_checkpoint_lies_in_the_order_of_its_delivery_and_the_record_says_how_rows_were_met(tmp_path, monkeypatch):
+    monkeypatch.setattr(index, "LOGGED", 10)
+    monkeypatch.setattr(index, "WEEK", 2)
+    orders = [[*range(100, 140)], [*range(100, 140)], [*range(139, 99, -1)], [*range(139, 99, -1)]]
+    met = []
+    for number, order in enumerate(orders):
+        _publish_points(tmp_path, number, [(n, "edited" if number and n == 100 + number else "road") for n in order])
+        store = open_store(str(tmp_path / "published"))
+        met.append(max(read_records(store), key=lambda record: record.started_utc).delivery.get("met"))
+    assert met[:2] == [None, {"in_order": 40, "searched": 0}]
+    assert met[2]["searched"] > 30
+    assert met[3] == {"in_order": 40, "searched": 0}, "the checkpoint of the third night follows its order"
+    manifest = merestone.open(tmp_path / "published").manifest()
+    assert (manifest.index.checkpoint_version, len(manifest.index.log)) == (3, 1)
+    keys = ids_of(pq.read_table(tmp_path / "published" / manifest.index.checkpoint.path)["key"].combine_chunks()).to_pylist()
+    assert keys == [str(n) for n in orders[2]]
 
 
 def _publish_points(folder, number, night):

@@ -37,6 +37,12 @@ def test_an_object_comes_back_as_it_was_created(store):
     assert store.get_range("data/a=1/x.parquet", 1, 3) == b"bcd"
     assert store.get_range("data/a=1/x.parquet", 4, 9) == b"ef"
     assert store.get_range("data/a=1/x.parquet", 9, 9) == b""
+    held = store.buffer("data/a=1/x.parquet")
+    store.delete("data/a=1/x.parquet")
+    assert memoryview(held) == b"abcdef", "what is held keeps its bytes"
+    assert memoryview(held).readonly
+    store.create("empty", b"")
+    assert memoryview(store.buffer("empty")) == b""
 
 
 def test_what_is_opened_can_be_read_from_any_place(store):
@@ -98,7 +104,7 @@ def test_of_racing_swappers_one_wins_each_round(store):
 
 
 def test_absence_is_told_apart_from_inability(store):
-    for ask in (store.get, store.open, lambda name: store.get_range(name, 0, 1)):
+    for ask in (store.get, store.open, store.buffer, lambda name: store.get_range(name, 0, 1)):
         with pytest.raises(FileNotFoundError):
             ask("no/thing")
     assert store.size("nothing") is None
@@ -210,6 +216,7 @@ def test_reads_without_an_answer_are_repeated_and_writes_are_not(faulty):
         ("get", store.get),
         ("size", store.size),
         ("open", store.open),
+        ("buffer", store.buffer),
         ("get_range", lambda name: store.get_range(name, 0, 1)),
         ("delete", store.delete),
     ):
@@ -247,7 +254,7 @@ def test_a_listing_that_breaks_off_is_taken_up_and_names_nothing_twice(faulty):
 class Busy(MemoryStore):
     """A store that carries out no request the first time it is made."""
 
-    VERBS = ("get", "get_range", "open", "create", "swap", "delete", "size")
+    VERBS = ("get", "get_range", "open", "buffer", "create", "swap", "delete", "size")
 
     def __init__(self, name):
         super().__init__(name)

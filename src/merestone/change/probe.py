@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from merestone.columnar.lookup import AGAIN, SAME
 from merestone.dataclass import dataclass
-from merestone.dataset.known import Halves, Known, find, sort_by_hash
+from merestone.dataset.known import Halves, Known, sort_by_hash
 
 Mask = npt.NDArray[np.bool_]
 
@@ -18,18 +19,18 @@ Mask = npt.NDArray[np.bool_]
 class Hit:
     """What the probe says of the rows of one batch.
 
-    slot: int64 (n,), the row in `Known`, -1 where the key is new. same: the source digest is known and trusted. moved: same, but placed
+    slot: int32 (n,), the feature's slot in `Known`, -1 where the key is new. same: the source digest is known and trusted. moved: same, but placed
     elsewhere by a column. candidate: the row goes on to pass 2.
     """
 
-    slot: npt.NDArray[np.int64]
+    slot: npt.NDArray[np.int32]
     same: Mask
     moved: Mask
     candidate: Mask
 
 
 class Probe:
-    """Compares a delivery with the index, batch by batch; remembers which features it has seen.
+    """Compares a delivery with the index, batch by batch, in its order; the features that it has seen are claimed in `Known`.
 
     Args:
         known: the published features.
@@ -39,34 +40,21 @@ class Probe:
     def __init__(self, known: Known, *, short_cut: bool) -> None:
         self._known = known
         self._short_cut = short_cut
-        self._seen = np.zeros(len(known), bool)
         self._repeated: list[Halves] = []
         self.unchanged = 0
 
     def batch(self, hashes: Halves, source: Halves, partition: npt.NDArray[np.int32] | None, faulty: Mask) -> Hit:
         """Look up one batch of rows with a key: key hashes and source digests uint64 (n, 2), column partitions or None, rejected rows."""
-        slot = find(self._known.hash, hashes)
-        old = slot >= 0
-        at = slot[old]
-        again = np.zeros(len(slot), bool)
-        again[old] = self._seen[at]
-        order = np.argsort(at, kind="stable")
-        twice = np.zeros(len(at), bool)
-        twice[order[1:]] = at[order[1:]] == at[order[:-1]]
-        again[np.flatnonzero(old)[twice]] = True
+        slots, codes, said = self._known.lookup.meet(hashes, source if self._short_cut else None)
+        again = (said & AGAIN) > 0
         if again.any():
             self._repeated.append(hashes[again])
-        self._seen[at] = True
-        same = np.zeros(len(slot), bool)
-        if self._short_cut:
-            same[old] = (self._known.source[at] == source[old]).all(axis=1)
-            same &= ~faulty
-        moved = np.zeros(len(slot), bool)
-        if partition is not None:
-            moved[old] = self._known.partition[at] != partition[old]
-            moved &= same
+        same = ((said & SAME) > 0) & ~faulty
+        moved = np.zeros(len(slots), bool)
+        if partition is not None and same.any():
+            moved = same & (self._known.in_code(codes, slots) != partition)
         self.unchanged += int((same & ~moved).sum())
-        return Hit(slot, same, moved, ~same | moved)
+        return Hit(slots, same, moved, ~same | moved)
 
     def repeated(self, candidates: Halves) -> Halves:
         """Hashes of keys that were delivered more than once, without repeats; uint64 (k, 2).
@@ -81,6 +69,11 @@ class Probe:
         twice = np.flatnonzero((rows[1:] == rows[:-1]).all(axis=1)) + 1
         return np.unique(np.concatenate([rows[twice], *self._repeated]), axis=0)
 
+    @property
+    def met(self) -> dict[str, int]:
+        """How rows with published keys were found: where the last delivery had them, or by a search."""
+        return {"in_order": self._known.lookup.met, "searched": self._known.lookup.searched}
+
     def removed(self) -> npt.NDArray[np.int64]:
         """Slots of published features that were not delivered."""
-        return np.flatnonzero(~self._seen)
+        return self._known.unclaimed()

@@ -46,6 +46,7 @@ from merestone.render.map import ChangeMap
 from merestone.results.finding import Finding
 from merestone.results.progress import Watch, staged
 from merestone.results.result import Counts, DiffResult, NotCompared
+from merestone.scratch.room import room_in
 from merestone.source.port import Source
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
@@ -216,7 +217,7 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
     run.prepared = prepared = replace(prepared, rules=WholeRules())
     if prepared.unreadable or _hopeless(prepared.findings):
         return _Passed(tuple(each for each in prepared.findings if each.severity == "error" and each.rule != "extra"), None, left_out)
-    known = load(store, head.manifest.index, prepared.partitions) if head else Known.nothing()
+    known = load(store, head.manifest.index, prepared.partitions, room_in(run.folder)) if head else Known.nothing()
     with run.stage("pass 1"):
         received = run.received = receive(prepared, known, run.folder, run.engine, run.evidence, watch)
     nothing_left = received.rows > 0 and received.unkeyed + received.repeated_rows == received.rows
@@ -255,7 +256,7 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
         aside_now,
         received.unkeyed + counted + int(processed.rejected.sum()),
         counted,
-        int((find(known.hash, aside_now) >= 0).sum()),
+        int((known.find(aside_now) >= 0).sum()),
         tuple(notes),
     )
 

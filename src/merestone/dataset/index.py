@@ -14,27 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar import hashing
-from merestone.dataset.known import INDEX_SCHEMA, Known, find, halves, sort_by_hash
+from merestone.columnar.entries import no_entries
+from merestone.columnar.lookup import Room, among, in_memory
+from merestone.dataset.checkpoint import mapped, rows_at
+from merestone.dataset.known import Halves, Known, halves, sort_by_hash
 from merestone.dataset.manifest import IndexRef, ObjectRef
 from merestone.dataset.partition import Partitions
 from merestone.dataset.proved import opened
+from merestone.dataset.tables import IndexRows
 from merestone.errors import CorruptError
 from merestone.storage.port import Store
 
-
-def _files(index: IndexRef) -> list[ObjectRef]:
-    return [*([index.checkpoint] if index.checkpoint else []), *(ref for _, ref in index.log)]
-
-
-def _read(store: Store, ref: ObjectRef, columns: list[str], *, prove: bool = False) -> Iterator[Any]:
-    """One file of the index as record batches; `prove` it when it is first read.
-
-    Raises:
-        CorruptError: the file is missing, cut or not what the manifest says.
-    """
-    with opened(store, ref, whole=prove) as file:
-        for table in file.groups(columns):
-            yield from table.to_batches()
+LOGGED = 100_000
+"""Rows of logs that are read in a moment: a dataset of so few features needs no checkpoint."""
+NIGHTS, SHARE = 60, 16
+"""How many logs may follow a checkpoint, and of which part of the features they may speak."""
+STRAYED, WEEK = 0.05, 7
+"""Which share of a delivery may come in another order than the checkpoint, unless it is younger than so many versions: an export that is shuffled
+each night never meets one."""
 
 
 def _codes(column: pa.Array | pa.ChunkedArray, partitions: Partitions) -> npt.NDArray[np.int32]:
@@ -50,138 +47,122 @@ def _codes(column: pa.Array | pa.ChunkedArray, partitions: Partitions) -> npt.ND
     return np.where(places >= 0, names[places], np.int32(-1)).astype(np.int32)
 
 
-def _load(store: Store, ref: ObjectRef, base: int, partitions: Partitions) -> tuple[Known, npt.NDArray[np.bool_]]:
-    """One file of the index in file order, and which of its rows are removals."""
-    rows = ref.rows
-    known = Known(
-        np.empty((rows, 2), np.uint64),
-        np.empty((rows, 2), np.uint64),
-        np.arange(base, base + rows, dtype=np.int32),
-        np.empty(rows, np.int32),
-    )
-    gone = np.zeros(rows, bool)
-    is_log = ref.path.startswith("_changes/")
-    columns = ["key", "source_digest", "partition", *(["class"] if is_log else [])]
-    at = 0
-    for batch in _read(store, ref, columns, prove=True):
-        end = at + batch.num_rows
-        known.hash[at:end] = halves(hashing.blake2b16(batch.column("key")))
-        known.source[at:end] = halves(batch.column("source_digest"))
-        known.partition[at:end] = _codes(batch.column("partition"), partitions)
-        if is_log:
-            gone[at:end] = np.asarray(pc.equal(batch.column("class").cast(pa.string()), "removed"))
-        at = end
-    return known, gone
+def load(store: Store, index: IndexRef, partitions: Partitions, room: Room = in_memory) -> Known:
+    """Every published feature: the checkpoint where it lies, and the logs after it in memory.
 
-
-def load(store: Store, index: IndexRef, partitions: Partitions) -> Known:
-    """Every published feature, ordered by key hash: the oldest file, and what the logs after it add up to.
+    Args:
+        store: where the dataset is.
+        index: of the version.
+        partitions: names of partitions that are not known yet are added.
+        room: where the table of a search lies, which is made when one is needed.
 
     Raises:
-        CorruptError: a file of the index is missing, cut or not what the manifest says.
+        CorruptError: a file of the index is missing, cut or not what the manifest says; of the checkpoint also when a part of it is first looked at.
     """
-    files = _files(index)
-    if not files:
-        return Known.nothing()
-    known, gone = _load(store, files[0], 0, partitions)
-    if gone.any():
-        raise CorruptError(
-            f"{files[0].path} removes features of a dataset that had none",
-            field=files[0].path,
-            hint="see «verify(DATASET)» for what else is damaged",
-        )
-    _arrange(known, sort_by_hash(known.hash))
-    base, logs = files[0].rows, []
-    for ref in files[1:]:
-        logs.append(_load(store, ref, base, partitions))
-        base += ref.rows
-    if logs:
-        _apply(known, *_last_words(logs))
-    return known
+    entries, codes = no_entries(), np.zeros(0, np.int32)
+    if index.checkpoint is not None:
+        entries, names = mapped(store, index.checkpoint)
+        codes = partitions.of_names(names)
+    rows = sum(ref.rows for _, ref in index.log)
+    later = (np.empty((rows, 2), np.uint64), np.empty((rows, 2), np.uint64), np.empty(rows, np.int32))
+    removes = np.zeros(rows, bool)
+    at = 0
+    for _, ref in index.log:
+        end = at + ref.rows
+        _read_log(store, ref, partitions, tuple(each[at:end] for each in later), removes[at:end])
+        if removes[at:end].any() and not at and not entries.rows:
+            raise CorruptError(
+                f"{ref.path} removes features of a dataset that had none",
+                field=ref.path,
+                hint="see «verify(DATASET)» for what else is damaged",
+            )
+        at = end
+    gone = np.zeros(entries.rows + rows, bool)
+    newest = _last_words(later[0])
+    gone[entries.rows :] = removes
+    gone[entries.rows :][np.isin(np.arange(rows), newest, invert=True)] = True
+    before = among(entries, later[0][newest])
+    gone[before[before >= 0]] = True
+    return Known(entries, codes, later, gone, room)
 
 
-def _arrange(known: Known, rows: npt.NDArray[np.int64]) -> None:
-    """Keep some rows, or put them in another order, one column at a time: two whole indexes at once would be half of the memory."""
-    known.hash = known.hash[rows]
-    known.source = known.source[rows]
-    known.position = known.position[rows]
-    known.partition = known.partition[rows]
+def _read_log(
+    store: Store, ref: ObjectRef, partitions: Partitions, out: tuple[npt.NDArray[Any], ...], removes: npt.NDArray[np.bool_]
+) -> None:
+    """What a change log says: key hashes, source digests, partition codes, and which of its rows are removals. Every byte of it is proven."""
+    at = 0
+    with opened(store, ref, whole=True) as file:
+        for table in file.groups(["key", "source_digest", "partition", "class"]):
+            for batch in table.to_batches():
+                here = slice(at, at + batch.num_rows)
+                out[0][here] = halves(hashing.blake2b16(batch.column("key")))
+                out[1][here] = halves(batch.column("source_digest"))
+                out[2][here] = _codes(batch.column("partition"), partitions)
+                removes[here] = np.asarray(pc.equal(batch.column("class").cast(pa.string()), "removed"))
+                at = here.stop
 
 
-def _last_words(logs: list[tuple[Known, npt.NDArray[np.bool_]]]) -> tuple[Known, npt.NDArray[np.bool_]]:
-    """What all logs together say of each key that they name: the newest row stands. Ordered by key hash."""
-    net = Known(*(np.concatenate([getattr(log, name) for log, _ in logs]) for name in ("hash", "source", "position", "partition")))
-    gone = np.concatenate([each for _, each in logs])
-    order = np.lexsort((np.arange(len(gone)), net.hash[:, 1], net.hash[:, 0]))
-    ordered = net.hash[order]
+def _last_words(hashes: Halves) -> npt.NDArray[np.int64]:
+    """The newest row of each key that the logs name, ordered by key hash."""
+    order = sort_by_hash(hashes)
+    ordered = hashes[order]
     newest = np.ones(len(order), bool)
     newest[:-1] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    _arrange(net, order[newest])
-    return net, gone[order[newest]]
+    return order[newest]
 
 
-def _apply(known: Known, net: Known, gone: npt.NDArray[np.bool_]) -> None:
-    """Bring the index up to what the logs add up to."""
-    slot = find(known.hash, net.hash)
-    stays = (slot >= 0) & ~gone
-    known.source[slot[stays]] = net.source[stays]
-    known.position[slot[stays]] = net.position[stays]
-    known.partition[slot[stays]] = net.partition[stays]
-    leaves = slot[(slot >= 0) & gone]
-    if len(leaves):
-        keep = np.ones(len(known), bool)
-        keep[leaves] = False
-        _arrange(known, keep)
-    new = (slot < 0) & ~gone
-    if not new.any():
-        return
-    at = np.searchsorted(known.hash[:, 0], net.hash[new, 0])
-    known.hash = np.insert(known.hash, at, net.hash[new], axis=0)
-    known.source = np.insert(known.source, at, net.source[new], axis=0)
-    known.position = np.insert(known.position, at, net.position[new])
-    known.partition = np.insert(known.partition, at, net.partition[new])
-    first = known.hash[:, 0]
-    if bool((first[1:] == first[:-1]).any()):  # equal first halves: settle them by the second
-        _arrange(known, sort_by_hash(known.hash))
-
-
-def _indexed(store: Store, index: IndexRef) -> Iterator[tuple[ObjectRef, Iterator[Any]]]:
-    """The files of the index, each with its rows as record batches of the columns of INDEX_SCHEMA; they are read when they are asked for."""
-    logged = INDEX_SCHEMA.names[:-1]
-    if index.checkpoint:
-        yield index.checkpoint, _read(store, index.checkpoint, INDEX_SCHEMA.names)
-    for version, ref in index.log:
-        yield ref, (_versioned(batch, version) for batch in _read(store, ref, logged))
-
-
-def _versioned(batch: pa.RecordBatch, version: int) -> pa.RecordBatch:
-    """The rows of a change log as those of the index: what the version's log says, the version made."""
-    made = pa.array(np.full(batch.num_rows, version, np.int64))
-    return pa.RecordBatch.from_arrays([*batch.columns, made], names=INDEX_SCHEMA.names)
-
-
-def look_up(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> pa.Table:
-    """The rows of the index at some positions, in the order asked for: pyarrow.Table with the columns of INDEX_SCHEMA."""
-    order = np.argsort(positions, kind="stable")
-    wanted = positions[order].astype(np.int64)
-    parts = []
-    base = at = 0
-    for ref, batches in _indexed(store, index):
-        if at < len(wanted) and wanted[at] < base + ref.rows:
-            for batch in batches:
-                end = int(np.searchsorted(wanted, base + batch.num_rows))
-                if end > at:
-                    # A checkpoint promises values where a log cannot: only names and types are common to both.
-                    taken = batch.take(pa.array(wanted[at:end] - base))
-                    parts.append(pa.RecordBatch.from_arrays(taken.columns, names=INDEX_SCHEMA.names))
-                    at = end
-                base += batch.num_rows
-        else:
-            base += ref.rows
-    table = pa.Table.from_batches(parts).unify_dictionaries() if parts else INDEX_SCHEMA.empty_table()
+def look_up(store: Store, index: IndexRef, slots: npt.NDArray[Any]) -> pa.Table:
+    """The rows of the index at some slots, in the order asked for: pyarrow.Table with the columns of IndexRows."""
+    order = np.argsort(slots, kind="stable")
+    wanted = slots[order].astype(np.int64)
+    # A checkpoint promises values where a log cannot: only names and types are common to both.
+    parts = [
+        pa.RecordBatch.from_arrays(each.columns, names=IndexRows.schema.names)
+        for each in live_rows(store, index, wanted, IndexRows.schema.names)
+    ]
+    table = pa.Table.from_batches(parts).unify_dictionaries() if parts else IndexRows.schema.empty_table()
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
     return table.take(pa.array(back))
+
+
+def live_keys(store: Store, index: IndexRef, slots: npt.NDArray[Any]) -> Iterator[pa.Array]:
+    """The canonical key bytes at some slots, in the order of the files: binary arrays, a row group of a file each."""
+    for batch in live_rows(store, index, np.sort(slots), ["key"]):
+        yield batch.column("key")
+
+
+def live_rows(store: Store, index: IndexRef, slots: npt.NDArray[Any], columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows at some slots (ascending): batches of some columns of IndexRows. Only row groups that hold one are read."""
+    wanted = slots.astype(np.int64)
+    base = at = 0
+    if index.checkpoint is not None:
+        base = index.checkpoint.rows
+        at = int(np.searchsorted(wanted, base))
+        if at:
+            yield from rows_at(store, index.checkpoint, wanted[:at], columns)
+    for version, ref in index.log:
+        end = int(np.searchsorted(wanted, base + ref.rows))
+        if end > at:
+            yield from _logged(store, ref, version, wanted[at:end] - base, columns)
+        base, at = base + ref.rows, end
+
+
+def _logged(store: Store, ref: ObjectRef, version: int, wanted: npt.NDArray[np.int64], columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Rows of a change log as those of the index: what the version's log says, the version made."""
+    with opened(store, ref) as file:
+        sizes = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        edges = np.searchsorted(wanted, starts)
+        near = np.flatnonzero(np.diff(edges)).tolist()
+        for number, table in zip(near, file.groups([name for name in columns if name != "version"], near), strict=True):
+            rows = table.take(pa.array(wanted[edges[number] : edges[number + 1]] - starts[number])).combine_chunks()
+            made = pa.array(np.full(rows.num_rows, version, np.int64))
+            yield pa.RecordBatch.from_arrays([made if name == "version" else _one(rows.column(name)) for name in columns], names=columns)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def rows_of_keys(store: Store, ref: ObjectRef, wanted: Any, columns: list[str] | None = None) -> pa.Table:
@@ -208,26 +189,21 @@ def rows_of_keys(store: Store, ref: ObjectRef, wanted: Any, columns: list[str] |
         return pa.concat_tables(parts) if parts else file.schema.empty_table().select(columns or file.schema.names)
 
 
-def live_keys(store: Store, index: IndexRef, positions: npt.NDArray[np.int32]) -> Iterator[pa.Array]:
-    """The canonical key bytes at some positions, in the order of the files: binary arrays, a batch of a file each."""
-    wanted = np.sort(positions).astype(np.int64)
-    base = at = 0
-    for ref in _files(index):
-        for batch in _read(store, ref, ["key"]):
-            end = int(np.searchsorted(wanted, base + batch.num_rows))
-            if end > at:
-                yield batch.column("key").take(pa.array(wanted[at:end] - base))
-            at, base = end, base + batch.num_rows
-
-
 def load_table(store: Store, index: IndexRef) -> pa.Table:
-    """The whole index, ordered by key bytes: pyarrow.Table of INDEX_SCHEMA. For checkpoints, roll-back and verification."""
-    known = load(store, index, Partitions(None))
-    table = look_up(store, index, np.sort(known.position)).combine_chunks()
-    return table.take(pc.sort_indices(table, sort_keys=[("key", "ascending")])).cast(INDEX_SCHEMA)
+    """The whole index, ordered by key bytes: pyarrow.Table of IndexRows. For checkpoints, roll-back and verification."""
+    table = look_up(store, index, load(store, index, Partitions(None)).slots()).combine_chunks()
+    return table.take(pc.sort_indices(table, sort_keys=[("key", "ascending")])).cast(IndexRows.schema)
 
 
-def needs_checkpoint(index: IndexRef, features: int) -> bool:
-    """Whether the logs have grown so long that the next version should write the whole index again."""
-    logged = sum(ref.rows for _, ref in index.log[0 if index.checkpoint else 1 :])
-    return len(index.log) > 60 or logged > max(features // 2, 100_000)  # two months of nights, or half of the features
+def needs_checkpoint(index: IndexRef, features: int, strayed: float = 0.0) -> bool:
+    """Whether the next version should write the whole index again.
+
+    Args:
+        index: the index with the log of the next version.
+        features: how many the next version has.
+        strayed: which share of the delivered rows was not met where the checkpoint has them.
+    """
+    logged = sum(ref.rows for _, ref in index.log)
+    if len(index.log) > NIGHTS or logged > max(features // SHARE, LOGGED):
+        return True
+    return features > LOGGED and (index.checkpoint is None or (strayed > STRAYED and len(index.log) >= WEEK))

@@ -41,6 +41,17 @@ class IndexRows(Shape):
     version = Column(pa.int64(), nullable=False)
 
 
+class CheckpointRows(Shape):
+    """The index as a checkpoint holds it, in the order of a delivery (docs/spec/changes.md)."""
+
+    key = Column(pa.binary(), nullable=False)
+    key_hash = Column(DIGEST, nullable=False)
+    source_digest = Column(DIGEST, nullable=False)
+    digest = Column(DIGEST)
+    partition = Column(pa.int32(), nullable=False)
+    version = Column(pa.int64(), nullable=False)
+
+
 class WithdrawnRows(Shape):
     """What was withdrawn, one row a feature.
 

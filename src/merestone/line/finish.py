@@ -166,7 +166,10 @@ def close(attempt: Attempt, made: int | None, record: RunRecord) -> tuple[str, .
 def _delivered(run: Run) -> JsonObject:
     received = run.received
     by_bytes = {"bytes_sha256": run.bytes_sha256} if run.bytes_sha256 is not None else {}
-    return by_bytes | ({"rows": received.rows, "set_digest": received.set_digest} if received else {})
+    if received is None:
+        return by_bytes
+    met = {"met": received.met} if run.head is not None else {}
+    return by_bytes | {"rows": received.rows, "set_digest": received.set_digest} | met
 
 
 def seal(run: Run, findings: Sequence[Finding] = ()) -> SealedRun | None:

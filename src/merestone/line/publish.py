@@ -38,6 +38,7 @@ from merestone.publication.publication import Publication
 from merestone.results.finding import Finding
 from merestone.results.result import PublishResult
 from merestone.rules import catalogue
+from merestone.scratch.room import room_in
 from merestone.source.port import UnreadableValueError
 from merestone.storage.open import open_store
 from merestone.storage.port import Store
@@ -104,7 +105,7 @@ def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the o
         begin_by_bytes(run)
         return refuse(run, findings, "contract")
     with run.stage("index"):
-        known = load(run.store, run.head.manifest.index, terms.partitions) if run.head else Known.nothing()
+        known = load(run.store, run.head.manifest.index, terms.partitions, room_in(run.folder)) if run.head else Known.nothing()
 
     try:
         with run.stage("pass 1"):
@@ -130,7 +131,7 @@ def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the o
         if stops and not confirmed(run, stops):
             return refuse(run, stops, "guard")
     kept = kept_findings(run, known, received)
-    known.forget_digests()
+    known.lookup.forget()
 
     with run.stage("pass 2"):
         before = published_before(run, known, received.candidates.slot)

@@ -36,6 +36,13 @@ class Reader(Protocol):
         """An object as a file, for pyarrow (a pyarrow.NativeFile). Raises FileNotFoundError where there is none."""
         ...
 
+    def buffer(self, name: str) -> Any:
+        """All bytes of an object, read-only (pyarrow.Buffer), for reading here and there. What is mapped from a disk takes no memory of its own.
+
+        Raises FileNotFoundError where there is none.
+        """
+        ...
+
     def list(self, prefix: str) -> Iterator[tuple[str, int]]:
         """Names and sizes below a prefix (a folder name ending in "/", or "" for all), in the order of the names' bytes.
 

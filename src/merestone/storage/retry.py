@@ -52,6 +52,10 @@ class RetryingStore:
         """See the port. Reads of what is open are the other store's."""
         return self._read(lambda: self._store.open(name))
 
+    def buffer(self, name: str) -> Any:
+        """See the port."""
+        return self._read(lambda: self._store.buffer(name))
+
     def create(self, name: str, data: bytes) -> str | None:
         """See the port."""
         return self._write(lambda: self._store.create(name, data))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -229,19 +230,33 @@ def write_table(store: Store, name: str, table: pa.Table, **options: Any) -> Obj
 
 def write_pieces(store: Store, name: str, schema: pa.Schema, pieces: Iterable[pa.Table], folder: str) -> ObjectRef:
     """As `write_table`, for a table that comes in pieces of one row group each and is never held whole; it passes through `folder`."""
-    local = Path(folder) / name.replace("/", "-")
     rows = 0
+    with writing(name, folder) as local, pq.ParquetWriter(local, schema, compression="zstd", write_page_checksum=True) as writer:
+        for piece in pieces:
+            writer.write_table(piece, row_group_size=max(piece.num_rows, 1))
+            rows += piece.num_rows
+    return store_file(store, name, local, rows)
+
+
+@contextmanager
+def writing(name: str, folder: str) -> Iterator[Path]:
+    """A file in the scratch folder that becomes the object of a name.
+
+    Raises:
+        StoreError: the scratch folder cannot be written.
+    """
     try:
-        with pq.ParquetWriter(local, schema, compression="zstd", write_page_checksum=True) as writer:
-            for piece in pieces:
-                writer.write_table(piece, row_group_size=max(piece.num_rows, 1))
-                rows += piece.num_rows
+        yield Path(folder) / name.replace("/", "-")
     except OSError as fault:
         raise StoreError(
             f"the scratch folder {folder} cannot be written: {fault}",
             field=folder,
             hint="free some space there, or point TMPDIR to a larger disk",
         ) from fault
+
+
+def store_file(store: Store, name: str, local: Path, rows: int) -> ObjectRef:
+    """Put a Parquet file of the scratch folder into the store, and return its reference. The file is gone then."""
     with local.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
         size = file.seek(0, 2)

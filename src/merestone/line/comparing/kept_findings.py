@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from merestone.columnar import hashing
-from merestone.dataset.known import Known, find, halves
+from merestone.dataset.known import Known, halves
 from merestone.gate.findings import FindingLines
 from merestone.line.receiving.receive import Received
 from merestone.line.run import Run
@@ -28,7 +28,7 @@ def kept_findings(run: Run, known: Known, received: Received) -> FindingLines:
         return FindingLines.empty()
     lines = FindingLines(pq.read_table(io.BytesIO(run.store.get(reference.path))).select(FindingLines.schema.names))
     lines = lines.filter(pc.and_(pc.equal(lines.severity, "warning"), pc.is_valid(lines.key)))
-    slot = find(known.hash, halves(hashing.blake2b16(lines.key.combine_chunks())))
+    slot = known.find(halves(hashing.blake2b16(lines.key.combine_chunks())))
     judged = np.concatenate([received.candidates.slot, received.removed])
     lines = lines.filter(pa.array((slot >= 0) & ~np.isin(slot, judged)))
     unknown = pa.array(np.zeros(len(lines), np.int64))

@@ -101,7 +101,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     codes = settled.codes
     removed = IndexRows.empty()
     if run.head is not None and len(received.removed):
-        removed = IndexRows(look_up(run.store, run.head.manifest.index, known.position[received.removed]))
+        removed = IndexRows(look_up(run.store, run.head.manifest.index, received.removed))
     added = codes == classes.ADDED
     rekeyed_added, rekeyed_removed = classes.rekeyed(processed.deciding[added], halves(removed.digest))
     migrated = features_under_other_keys(run, processed, before, codes, removed)
@@ -127,7 +127,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     stored = np.isin(codes, (classes.ADDED, classes.CHANGED, classes.MOVED, classes.REPROCESSED))
     leaving = Leaving(
         np.concatenate([candidates.hash[leaves], received.removed_hash]),
-        np.concatenate([before.partition[leaves], known.partition[received.removed]]).astype(np.int32),
+        np.concatenate([before.partition[leaves], known.partition_of(received.removed)]).astype(np.int32),
     )
     # What is suppressed stays as it is published, for every reader: its new source digest waits for a change to ride on.
     brought = _brought_back(run, processed)
@@ -153,7 +153,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
 def _published_keys(run: Run, known: Known) -> Iterator[pa.Array]:
     """The keys of the last version; none where they are of another rule, and look alike by chance at most."""
     if run.head is not None and not run.terms.parent.rekeyed:
-        yield from live_keys(run.store, run.head.manifest.index, known.position)
+        yield from live_keys(run.store, run.head.manifest.index, known.slots())
 
 
 def published_before(run: Run, known: Known, slot: npt.NDArray[np.int32]) -> Before:
@@ -165,10 +165,10 @@ def published_before(run: Run, known: Known, slot: npt.NDArray[np.int32]) -> Bef
     out = Before(np.zeros((n, 2), np.uint64), np.zeros((n, 2), np.uint64), np.full(n, -1, np.int32))
     at = np.flatnonzero(slot >= 0)
     if run.head is not None and len(at):
-        rows = IndexRows(look_up(run.store, run.head.manifest.index, known.position[slot[at]]))
+        rows = IndexRows(look_up(run.store, run.head.manifest.index, slot[at]))
         out.digest[at] = halves(rows.digest)
         out.source[at] = halves(rows.source_digest)
-        out.partition[at] = known.partition[slot[at]]
+        out.partition[at] = known.partition_of(slot[at])
     return out
 
 

@@ -97,5 +97,4 @@ def _classed(run: Run, known: Known, rows: npt.NDArray[np.int64]) -> tuple[float
 
 def _elsewhere(sample: Candidates, known: Known, touched: npt.NDArray[np.bool_]) -> int:
     """How many touched contents of a sample stood in the last version, necessarily under another key."""
-    there = np.isin(known.source[:, 0], sample.source[touched, 0])
-    return int(np.isin(sample.source[touched, 0], known.source[there, 0]).sum())
+    return int(known.sources_among(sample.source[touched, 0]).sum())

@@ -149,8 +149,8 @@ def _share(mask: pa.ChunkedArray) -> float:
 
 def partitions_gone(known: Known, removed: npt.NDArray[np.int64], names: list[str]) -> str:
     """Whether almost all removed features are those of whole partitions: which ones; empty where not."""
-    there = np.bincount(known.partition, minlength=len(names))
-    gone = np.bincount(known.partition[removed], minlength=len(names))
+    there = known.per_partition(len(names))
+    gone = np.bincount(known.partition_of(removed), minlength=len(names))
     whole = np.flatnonzero((gone == there) & (there > 0))
     if not len(whole) or not len(removed) or gone[whole].sum() < MOST * len(removed) or len(whole) == int((there > 0).sum()):
         return ""

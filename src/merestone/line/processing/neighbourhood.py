@@ -83,7 +83,7 @@ def judge_version(run: Run, known: Known, verdict: ChangeVerdict, processed: Pro
     whole = terms.parent.other_rules or (run.head is not None and rules.rule_set == "planar" and _excused(run.head.manifest))
     staying, left = _staying(run, leaves), None
     if staying is not None and not whole:
-        going = np.unique(np.concatenate([before.partition[gone], known.partition[run.delivery.removed]]))
+        going = np.unique(np.concatenate([before.partition[gone], known.partition_of(run.delivery.removed)]))
         left = frozenset(verdict.names[code] for code in going.tolist())
         if not len(arriving) and not left:
             return []

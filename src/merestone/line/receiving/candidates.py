@@ -49,7 +49,7 @@ class CandidateBatch:
 class Candidates:
     """The rows that go on, in columns of the same length as the spool.
 
-    row: int32, from 1. hash, source: uint64 (n, 2). slot: int32, the row in `Known` or -1. trusted: the probe knows the source digest, only
+    row: int32, from 1. hash, source: uint64 (n, 2). slot: int32, its slot in `Known` or -1. trusted: the probe knows the source digest, only
     the place differs. faulty: refused in pass 1. partition: int32, code of a column's value, -1 under other schemes. absent: fields without
     values that can be judged. miscast: field names, each with the candidates whose value could not be cast (it is null in the spool, and was
     none in the delivery). faults: what else pass 1 found wrong, by candidate.

@@ -5,7 +5,7 @@ Not here: what is done to one batch (`receive_batch`), the verdict on the delive
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from typing import Any
 
@@ -54,7 +54,8 @@ class Received:
     version's. newest: the newest time that has come of the field that freshness is measured by; early: how many rows hold a later one.
     verdicts: per geometry column, what its positions say of axes and units. distributions: how large the numbers of each field are.
     coordinates: how fine each geometry column is. unkeyed: rows without a key that can be read. repeated: the hashes of keys that several
-    rows carry, uint64 (k, 2); repeated_rows: how many rows that are. places: where each row lies.
+    rows carry, uint64 (k, 2); repeated_rows: how many rows that are. places: where each row lies. met: how the rows with published keys were
+    found. keys: gives the canonical keys of all rows, in their order.
     """
 
     rows: int
@@ -78,6 +79,8 @@ class Received:
     repeated: Halves = field(default_factory=lambda: np.zeros((0, 2), np.uint64))
     repeated_rows: int = 0
     places: RowPlaces = field(default_factory=RowPlaces)
+    met: dict[str, int] = field(default_factory=dict)
+    keys: Callable[[], Iterator[Any]] = field(default=lambda: iter(()))
 
 
 def without_consequences(received: Received, findings: Iterable[Finding]) -> list[Finding]:
@@ -257,7 +260,7 @@ class Reception:
             number[go_on].astype(np.int32),
             one.hashes[go_on],
             one.source[go_on],
-            hit.slot[hit.candidate].astype(np.int32),
+            hit.slot[hit.candidate],
             (hit.same & hit.moved)[hit.candidate],
             one.faulty[go_on],
             partition[go_on],
@@ -305,8 +308,8 @@ class Reception:
             rows=self._rows,
             unchanged=self._probe.unchanged,
             removed=removed,
-            removed_hash=self._known.hash[removed],
-            removed_source=self._known.source[removed],
+            removed_hash=self._known.hash_of(removed),
+            removed_source=self._known.source_of(removed),
             candidates=candidates,
             tally=self._tally,
             findings=tuple(self._places.placed(each for each in findings if each is not None)),
@@ -323,6 +326,8 @@ class Reception:
             repeated=repeated,
             repeated_rows=repeated_keys.count if repeated_keys is not None else 0,
             places=self._places,
+            met=self._probe.met,
+            keys=self._keys.keys,
         )
         return self.received
 

@@ -36,6 +36,11 @@ class RowKeys:
         columns = [batch.keys.cast(pa.binary()), *(batch.rows.column(name).cast(pa.string()) for name in self._unique)]
         self._spool.write(pa.RecordBatch.from_arrays(columns, schema=self._spool.schema))
 
+    def keys(self) -> Iterator[Any]:
+        """The canonical key of every row, batch after batch; null where it has none."""
+        for batch in self._spool.batches(KEY):
+            yield batch.column(KEY)
+
     def repeated_keys(self, name: str, repeated: Halves) -> Finding | None:
         """The finding on keys that several rows carry: `repeated` are their hashes, uint64 (k, 2); the key is called `name`."""
         if not len(repeated):

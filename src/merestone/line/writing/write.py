@@ -15,12 +15,12 @@ import pyarrow as pa
 from merestone.change import classes
 from merestone.change.classes import Before
 from merestone.contract.body import body
-from merestone.dataset.index import load_table, needs_checkpoint
+from merestone.dataset.index import needs_checkpoint
 from merestone.dataset.known import Sum
 from merestone.dataset.manifest import DataFile, FileSet, IndexRef, Manifest, ObjectRef
 from merestone.dataset.pages import Entry
 from merestone.dataset.partition import tree_to_table
-from merestone.dataset.tables import ChangeLog, IndexRows
+from merestone.dataset.tables import ChangeLog
 from merestone.errors import InternalError
 from merestone.gate.findings import FindingLines
 from merestone.gate.freshness import record
@@ -31,7 +31,8 @@ from merestone.line.judging.change_verdict import ChangeVerdict
 from merestone.line.processing.process import Processed
 from merestone.line.run import Run
 from merestone.line.step_events import BatchTerms
-from merestone.line.writing.change_log import PIECE, LogContent, log_units
+from merestone.line.writing.change_log import LogContent, log_units
+from merestone.line.writing.index_order import first_checkpoint, next_checkpoint
 from merestone.line.writing.log_piece import LogTerms, log_piece
 from merestone.line.writing.rewrite import rewrite
 from merestone.line.writing.rewrite_partition import RewriteJob
@@ -79,7 +80,7 @@ def write_version(run: Run, processed: Processed, before: Before, verdict: Chang
             run.store, f"_changes/{stem}.parquet", ChangeLog.schema, _log(run, content, verdict.names, total), run.folder
         )
         step("changes.after")
-        index = _index(run, changes, version, verdict.features, stem)
+        index = _index(run, changes, version, verdict, processed, stem)
         lines = FindingLines.concat([each for each in run.evidence.lines if len(each)])
         findings = write_table(run.store, f"_findings/{stem}.parquet", lines.table) if len(lines) else None
         step("lineage.before")
@@ -138,16 +139,30 @@ def _ordered(run: Run, content: LogContent) -> Iterator[tuple[pa.Array, npt.NDAr
     return in_order(keys_of_log, run.folder)
 
 
-def _index(run: Run, changes: ObjectRef, version: int, features: int, stem: str) -> IndexRef:
+def _index(run: Run, changes: ObjectRef, version: int, verdict: ChangeVerdict, processed: Processed, stem: str) -> IndexRef:
+    """The index of the new version: one log more, or the whole of it in the order of the delivery."""
+    name, received = f"_index/{stem}.parquet", run.delivery
     if run.head is None:
-        return IndexRef(None, None, ((version, changes),))
+        index = IndexRef(None, None, ((version, changes),))
+        if not needs_checkpoint(index, verdict.features):
+            return index
+        whole = first_checkpoint(
+            run.store,
+            name,
+            received.candidates,
+            verdict.settled.codes,
+            processed.digest,
+            verdict.placed,
+            verdict.names,
+            version,
+            run.folder,
+        )
+        return IndexRef(whole, version, ())
     last = run.head.manifest.index
     index = IndexRef(last.checkpoint, last.checkpoint_version, (*last.log, (version, changes)))
-    if not needs_checkpoint(index, features):
+    if not needs_checkpoint(index, verdict.features, received.met.get("searched", 0) / max(received.rows, 1)):
         return index
-    table = load_table(run.store, index)
-    slices = (table.slice(start, PIECE) for start in range(0, table.num_rows, PIECE))
-    return IndexRef(write_pieces(run.store, f"_index/{stem}.parquet", IndexRows.schema, slices, run.folder), version, ())
+    return IndexRef(next_checkpoint(run.store, name, index, received.keys(), run.folder), version, ())
 
 
 def _log(run: Run, content: LogContent, names: Sequence[str], total: Sum) -> Iterator[pa.Table]:
