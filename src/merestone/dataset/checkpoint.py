@@ -47,12 +47,11 @@ def mapped(store: Store, ref: ObjectRef) -> tuple[Entries, list[str]]:
             names, sums = parse_json(said[PARTITIONS]), parse_json(said[CHECKSUMS])
             starts = _starts(file)
     try:
-        data = store.buffer(ref.path)
+        view = store.buffer(ref.path)
     except FileNotFoundError as fault:
         raise altered(ref, "is missing") from fault
-    if data.size != ref.bytes:
-        raise altered(ref, f"has {data.size} bytes where the manifest says {ref.bytes}")
-    view = memoryview(data)
+    if view.nbytes != ref.bytes:
+        raise altered(ref, f"has {view.nbytes} bytes where the manifest says {ref.bytes}")
 
     def prove(group: int) -> None:
         rows = min(GROUP, ref.rows - group * GROUP)

@@ -64,14 +64,14 @@ class LocalStore:
         with self._faults("read", name):
             return pa.OSFile(str(path), "r")
 
-    def buffer(self, name: str) -> Any:
-        """All bytes of an object, mapped (pyarrow.Buffer). Raises FileNotFoundError where there is none."""
+    def buffer(self, name: str) -> memoryview:
+        """All bytes of an object, mapped. Raises FileNotFoundError where there is none."""
         path = self._path(name)
         with self._faults("read", name):
             if path.is_file() and not path.stat().st_size:  # what is empty cannot be mapped
-                return pa.py_buffer(b"")
+                return memoryview(b"")
             with pa.memory_map(str(path), "r") as mapped:
-                return mapped.read_buffer()
+                return memoryview(mapped.read_buffer())
 
     def get_range(self, name: str, start: int, length: int) -> bytes:
         """The bytes from `start` on, at most `length`. Raises FileNotFoundError where the object does not exist."""

@@ -63,9 +63,9 @@ class MemoryStore:
         data = self._object(name).data
         return pa.PythonFile(RangedFile(lambda start, length: data[start : start + length], len(data)), "r")
 
-    def buffer(self, name: str) -> Any:
+    def buffer(self, name: str) -> memoryview:
         """See the port."""
-        return pa.py_buffer(self._object(name).data)
+        return memoryview(self._object(name).data)
 
     def create(self, name: str, data: bytes) -> str | None:
         """See the port."""

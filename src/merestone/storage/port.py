@@ -36,8 +36,8 @@ class Reader(Protocol):
         """An object as a file, for pyarrow (a pyarrow.NativeFile). Raises FileNotFoundError where there is none."""
         ...
 
-    def buffer(self, name: str) -> Any:
-        """All bytes of an object, read-only (pyarrow.Buffer), for reading here and there. What is mapped from a disk takes no memory of its own.
+    def buffer(self, name: str) -> memoryview:
+        """All bytes of an object, read-only, for reading here and there. What is mapped from a disk takes no memory of its own.
 
         Raises FileNotFoundError where there is none.
         """

@@ -52,7 +52,7 @@ class RetryingStore:
         """See the port. Reads of what is open are the other store's."""
         return self._read(lambda: self._store.open(name))
 
-    def buffer(self, name: str) -> Any:
+    def buffer(self, name: str) -> memoryview:
         """See the port."""
         return self._read(lambda: self._store.buffer(name))
 
