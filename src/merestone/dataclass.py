@@ -107,7 +107,7 @@ else:
         return __hash__
 
     def _fixed(cls: type, names: frozenset[str]) -> dict[str, Any]:
-        """No field is set or deleted; a class below that is no dataclass may have attributes besides."""
+        """No field is set or deleted; a class below that is not a dataclass may have attributes besides."""
 
         def __setattr__(self: Any, name: str, value: Any) -> None:  # noqa: N807 - what it is called in the class
             if type(self) is cls or name in names:

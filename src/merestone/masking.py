@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 MASK: Final = "***"
 
-# Names and schemes have a longest length, so that a long text without any takes no longer than its length.
+# Names and schemes have a longest length: a long text without any takes time in proportion to its length.
 _URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}:)(?P<slashes>/{1,3})(?P<rest>[^\s\"'<>`/][^\s\"'<>`]*)")
 _ORACLE: Final = re.compile(r"\b(OCI:)[^\s@]{1,500}@", re.IGNORECASE)
 _BEARER: Final = re.compile(r"\b(Bearer|Basic)(\s+|%20|\+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)

@@ -1,13 +1,15 @@
 """Text that people read is plain English: words that give twisted sentences away do not occur in it.
 
-User-facing text is what a command prints, what an error or a finding says, what a docstring of the library and a help text say, and the
-pages for users. Names, code and quotations are not text.
+Text is what a command prints, what an error or a finding says, docstrings, help texts, comments, and every page of the repository. Names in
+the code do not have these words either. Code and quotations are not text.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,7 @@ _FOUND = re.compile(
     r"(?<![\w-])(" + "|".join(re.escape(word) for word in WORDS if word[0] != ",") + r")(?![\w-])|(, so that)\b", re.IGNORECASE
 )
 
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MODULES = sorted(SRC.rglob("*.py"))
 
 
@@ -58,6 +60,26 @@ def texts_of_module(path):
             yield node.lineno, node.value
 
 
+def comments_of_module(source):
+    """The comments of a module, each with its line."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def named(source):
+    """The names that a module gives and uses, each with its line."""
+    for node in ast.walk(ast.parse(source)):
+        for name in ("id", "arg", "attr", "name"):
+            if isinstance(found := getattr(node, name, None), str):
+                yield getattr(node, "lineno", 0), found
+
+
+def words_of_name(name):
+    """The words that a name is made of: `told_by` and `ToldBy` have two."""
+    return {each.lower() for each in re.split(r"_+|(?<=[a-z0-9])(?=[A-Z])", name)}
+
+
 def texts_of_page(path):
     """The prose of a page, without code and without what commands printed."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
@@ -71,6 +93,13 @@ def faults_of_module(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SRC)))
 def test_the_text_of_a_room_is_plain(path):
     assert faults_of_module(path) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SRC)))
+def test_comments_and_names_of_a_room_are_plain(path):
+    source = path.read_text(encoding="utf-8")
+    assert [f"line {line}: {each}" for line, text in comments_of_module(source) for each in faults(text)] == []
+    assert [f"line {line}: {name}" for line, name in named(source) if words_of_name(name) & WORDS.keys()] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -98,3 +127,9 @@ def test_a_twisted_text_is_found(text):
 @pytest.mark.parametrize("text", ["x is not a file", "is nothing there", "recommend it", "sounds", "so that's it", "no one is told-off"])
 def test_a_plain_text_is_none(text):
     assert faults(text) == []
+
+
+def test_a_twisted_comment_and_a_twisted_name_are_found():
+    source = "x = 1  # it is no number\nclass ToldBy:\n    def tells_of(self, sound): ...\n"
+    assert [line for line, text in comments_of_module(source) if faults(text)] == [1]
+    assert {name for _, name in named(source) if words_of_name(name) & WORDS.keys()} == {"ToldBy", "tells_of", "sound"}

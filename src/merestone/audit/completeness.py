@@ -28,7 +28,7 @@ from merestone.lineage.event.record import ATTEMPT_BITS
 from merestone.lineage.store import reading
 from merestone.lineage.store.complete import Gap, Order, check_chain
 from merestone.lineage.store.deduplication import deduplicate
-from merestone.lineage.store.run_manifest import RunManifest, attempts_of, told_by
+from merestone.lineage.store.run_manifest import RunManifest, attempts_of, attempts_that_count
 from merestone.lineage.store.writing import ROOT
 from merestone.results.finding import SAMPLES
 from merestone.storage.port import Store
@@ -77,7 +77,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Outcomes:
     """What the events of one run say of its features: string arrays of feature ids."""
 
     accepted: pa.Array
@@ -120,21 +120,21 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_
     live = IndexRows(load_table(dataset.store, manifest.index)).key.combine_chunks()
     resolved = pa.array([], pa.binary())
     for at, each in enumerate(islice(made_by(dataset, manifest.version), 1 if last_step else None)):
-        told = _Told(pa.array([], pa.string()), pa.array([], pa.string()), {})
+        outcomes = _Outcomes(pa.array([], pa.string()), pa.array([], pa.string()), {})
         run = each.run_id
         if each.lineage is not None:
             sealed = browse.sealed_of(dataset.store, each)
-            attempts = [one for one in told_by(attempts_of(dataset.store, sealed.run_id)) if one.attempt <= sealed.attempt]
-            told = _check_run(dataset.store, attempts, found, now, ROOT)
+            attempts = [one for one in attempts_that_count(attempts_of(dataset.store, sealed.run_id)) if one.attempt <= sealed.attempt]
+            outcomes = _check_run(dataset.store, attempts, found, now, ROOT)
         else:
             found.gaps.append((run, Gap("run_missing", f"version {each.version} names no sealed run", 1, ())))
         log = read_classes(dataset.store, each.changes)
         if each.lineage is not None and attempts[-1].expired is not None:  # what is left to say is what still is as this run made it
             mine = pc.and_(pc.is_in(log.key, live), pc.invert(pc.is_in(log.key, resolved)))
             log = log.filter(pc.and_(mine, pc.is_in(log.kind, MADE)))
-        _compare(log, told, run, found)
+        _compare(log, outcomes, run, found)
         if at == 0:
-            _compare_live(live, told, run, found)
+            _compare_live(live, outcomes, run, found)
         made = log.filter(pc.is_in(log.kind, MADE)).key.combine_chunks()
         gone = log.filter(pc.equal(log.kind, "removed")).key.combine_chunks()
         resolved = pa.concat_arrays([resolved, made, gone])
@@ -155,7 +155,7 @@ def made_by(dataset: Dataset, version: int) -> Iterator[HistoryLine]:
             wanted = each.parent if each.rollback is None else int(each.rollback["to"])
 
 
-def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now: datetime, root: str) -> _Told:
+def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now: datetime, root: str) -> _Outcomes:
     run, plan = attempts[-1].run_id, attempts[-1].plan
     found.runs.append(run)
     last = plan[-1] if plan else None
@@ -181,11 +181,11 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
         rejected.append(turned_down)
         reached = ids.filter(pc.and_(pc.equal(bases, last), pc.invert(refused))) if last is not None else ids.slice(0, 0)
         accepted.append(pc.unique(reached.filter(pc.invert(pc.is_in(reached, turned_down)))))  # a table holds all rows of its features
-        told = standing.filter(outside)
-        for kind in pc.unique(told.column("change_class")).to_pylist():
+        of_publish = standing.filter(outside)
+        for kind in pc.unique(of_publish.column("change_class")).to_pylist():
             if kind is not None:
                 published.setdefault(kind, []).append(
-                    told.filter(pc.equal(told.column("change_class"), kind)).column("feature_id").combine_chunks()
+                    of_publish.filter(pc.equal(of_publish.column("change_class"), kind)).column("feature_id").combine_chunks()
                 )
     found.gaps += [(run, gap) for gap in gaps.values()]
     if not events and not any(each.foreign or each.doc["findings"] for each in attempts) and attempts[-1].expired is None:
@@ -194,7 +194,7 @@ def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now:
         found.gaps.append((run, Gap("no_plan", "the run says nothing of its stages, so their chain cannot be checked", events, ())))
     if attempts[-1].expired is None:
         found.gaps += [(run, gap) for gap in order.gaps()]
-    return _Told(_joined(accepted), _joined(rejected), {kind: _joined(each) for kind, each in published.items()})
+    return _Outcomes(_joined(accepted), _joined(rejected), {kind: _joined(each) for kind, each in published.items()})
 
 
 def _of_last_attempt(table: pa.Table) -> pa.Table:
@@ -208,21 +208,21 @@ def _of_last_attempt(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(attempt == last[features]))
 
 
-def _compare(log: Feed, told: _Told, run: str, found: Found) -> None:
+def _compare(log: Feed, outcomes: _Outcomes, run: str, found: Found) -> None:
     """Each line of a version's change log has its event."""
     kinds, ids = log.kind, keys.ids_of(log.key.combine_chunks())
     wanted = (
-        ("not_accepted", "features were made without PASS or WARN at the last stage of the plan", pc.is_in(kinds, MADE), told.accepted),
-        ("held_untold", "held features without an event of it", pc.equal(kinds, "held"), told.published.get("held")),
-        ("removed_untold", "removed features without an event of it", pc.equal(kinds, "removed"), told.published.get("removed")),
-        ("moved_untold", "moved features without an event of it", pc.equal(kinds, "moved"), told.published.get("moved")),
+        ("not_accepted", "features were made without PASS or WARN at the last stage of the plan", pc.is_in(kinds, MADE), outcomes.accepted),
+        ("held_untold", "held features without an event of it", pc.equal(kinds, "held"), outcomes.published.get("held")),
+        ("removed_untold", "removed features without an event of it", pc.equal(kinds, "removed"), outcomes.published.get("removed")),
+        ("moved_untold", "moved features without an event of it", pc.equal(kinds, "moved"), outcomes.published.get("moved")),
     )
     for rule, message, mask, events in wanted:
         mine = ids.filter(one_chunk(mask))
         _add(found, run, rule, message, mine if events is None else mine.filter(pc.invert(pc.is_in(mine, events))))
 
 
-def _compare_live(live: pa.Array, told: _Told, run: str, found: Found) -> None:
+def _compare_live(live: pa.Array, outcomes: _Outcomes, run: str, found: Found) -> None:
     """What the run accepted is published; what it rejected is not, unless it is held."""
     ids = keys.ids_of(live)
     _add(
@@ -230,10 +230,10 @@ def _compare_live(live: pa.Array, told: _Told, run: str, found: Found) -> None:
         run,
         "not_published",
         "accepted features are not in the version",
-        told.accepted.filter(pc.invert(pc.is_in(told.accepted, ids))),
+        outcomes.accepted.filter(pc.invert(pc.is_in(outcomes.accepted, ids))),
     )
-    rejected = told.rejected.filter(pc.is_in(told.rejected, ids))
-    held = told.published.get("held")
+    rejected = outcomes.rejected.filter(pc.is_in(outcomes.rejected, ids))
+    held = outcomes.published.get("held")
     if held is not None:
         rejected = rejected.filter(pc.invert(pc.is_in(rejected, held)))
     _add(found, run, "rejected_published", "rejected features stand in the version and are not held", rejected)

@@ -15,7 +15,7 @@ from merestone.errors import UsageError
 from merestone.inspect import browse
 from merestone.json_value import JsonObject
 from merestone.lineage.store import steps
-from merestone.lineage.store.run_manifest import RunManifest, attempts_of, told_by
+from merestone.lineage.store.run_manifest import RunManifest, attempts_of, attempts_that_count
 from merestone.lineage.store.verdict import verdict
 from merestone.lineage.store.writing import ROOT
 from merestone.render.run_facts import ForeignFacts, RunFacts, StepFacts
@@ -36,12 +36,12 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
     dataset = browse.open_dataset(address.where)
     if run_id is None:
         run_id, _ = browse.run_of(dataset.version(address.version))
-    attempts = told_by(attempts_of(dataset.store, run_id))
+    attempts = attempts_that_count(attempts_of(dataset.store, run_id))
     last = attempts[-1]
     paths = {each.path for each in attempts}
     known = questions.version_of(dataset, paths)
     made = dataset.manifest(known.version) if known is not None else None
-    told = steps.run_steps(dataset.store, attempts, ROOT)
+    done = steps.run_steps(dataset.store, attempts, ROOT)
     record = next((each for each in reversed(read_records(dataset.store, run_id))), None)
     about: JsonObject = last.doc.get("about") or {}
     source: JsonObject = about.get("source") or {}
@@ -50,13 +50,13 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
     started = (
         datetime.fromisoformat(record.started_utc)
         if record is not None
-        else min((each.first for each in told if each.first), default=sealed)
+        else min((each.first for each in done if each.first), default=sealed)
     )
     ended = datetime.fromisoformat(record.ended_utc) if record is not None and record.ended_utc else sealed
     if foreign is not None:
         record = None
         started, ended = _times(attempts, sealed)
-    if not told and made is None and record is None and foreign is None:
+    if not done and made is None and record is None and foreign is None:
         raise UsageError(f"run {run_id!r} holds no events", field="run_id", hint="«lineage.runs(DATASET)» lists the runs")
     delivery = record.delivery if record is not None else {}
     return RunFacts(
@@ -93,7 +93,7 @@ def facts_of(text: str, run_id: str | None) -> RunFacts:
                 each.last or sealed,
                 tuple(sorted(each.tools)),
             )
-            for each in told
+            for each in done
         ),
         tools=dict(last.doc.get("tool") or {}),
         fields=tuple((each["name"], each["type"]) for each in made.contract["schema_fields"]) if made else (),

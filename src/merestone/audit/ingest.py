@@ -95,7 +95,7 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
             found.quarantine = f"{ROOT}/{QUARANTINE}/{origin['sha256'][:16]}-{_checksum(str(aside))[:16]}.ndjson"
             if store.size(found.quarantine) is None:
                 store.create_from(found.quarantine, str(aside))
-        told = {**origin, "lines": found.lines, "quarantined": found.quarantined, "quarantine": found.quarantine}
+        summary = {**origin, "lines": found.lines, "quarantined": found.quarantined, "quarantine": found.quarantine}
         if found.quarantined and not writers and not known:  # a run without events is the witness of the quarantined lines
             alone = f"ingest-{origin['sha256'][:16]}"
             writers[alone] = RunWriter(folder, alone, sealed[alone][-1].attempt + 1 if alone in sealed else 0, environment.nonce())
@@ -114,7 +114,7 @@ def ingest(text: str, path: str, *, mapping: str | None = None, plan: Sequence[s
                 time=environment.now(),
                 besides=Besides(heads, objects, origin="foreign"),
                 about={
-                    "ingest": told,
+                    "ingest": summary,
                     "job": job_of(run_id),
                     "actor": environment.who(),
                     "basis": f"events of {origin['file']}",

@@ -21,7 +21,7 @@ from merestone.dataset.version import Dataset
 from merestone.inspect.browse import open_dataset, parse_address, sealed_of
 from merestone.json_value import Json
 from merestone.lineage.store import steps
-from merestone.lineage.store.run_manifest import RunManifest, attempts_of, told_by
+from merestone.lineage.store.run_manifest import RunManifest, attempts_of, attempts_that_count
 from merestone.lineage.store.verdict import verdict
 from merestone.lineage.store.writing import ROOT
 from merestone.reference.area import box_in
@@ -50,7 +50,7 @@ def _of_version(dataset: Dataset, version: int | None, *, whole_run: Sequence[Ru
     made = manifest
     while made.rollback is not None:
         made = dataset.manifest(int(made.rollback["to"]))
-    attempts = told_by(attempts_of(dataset.store, sealed_of(dataset.store, made).run_id)) if made.lineage is not None else []
+    attempts = attempts_that_count(attempts_of(dataset.store, sealed_of(dataset.store, made).run_id)) if made.lineage is not None else []
     parent = dataset.manifest(made.parent) if made.parent is not None else None
     opening = f"Version {manifest.version} of {manifest.name}"
     if manifest is not made:
@@ -97,7 +97,10 @@ def _live(dataset: Dataset, manifest: Manifest) -> _Live:
             if line.lineage is not None:
                 sealed = sealed_of(dataset.store, line)
                 sources.append(sealed.doc["about"].get("source") or {})
-                yield [each for each in told_by(attempts_of(dataset.store, sealed.run_id)) if each.attempt <= sealed.attempt], ids
+                yield (
+                    [each for each in attempts_that_count(attempts_of(dataset.store, sealed.run_id)) if each.attempt <= sealed.attempt],
+                    ids,
+                )
 
     found = steps.steps_of_features(dataset.store, made(), ROOT)
     return _Live(tuple(found), manifest.features, len(sources), tuple(sources))
@@ -111,7 +114,7 @@ def record_of_run(text: str, run_id: str) -> Record:
         CorruptError: its lineage cannot be read.
     """
     dataset = open_dataset(parse_address(text).where)
-    attempts = told_by(attempts_of(dataset.store, run_id))
+    attempts = attempts_that_count(attempts_of(dataset.store, run_id))
     head = current(dataset.store)
     made = questions.version_of(dataset, {each.path for each in attempts})
     if made is not None:
@@ -231,17 +234,17 @@ def _step(step: steps.Step, sources: Sequence[Mapping[str, Json]], manifest: Man
 
 
 def _delivery(source: Mapping[str, Json], delivery: Mapping[str, Json]) -> Source:
-    told = [f"{source['driver']} file" if source.get("driver") else "delivery"]
+    described = [f"{source['driver']} file" if source.get("driver") else "delivery"]
     if source.get("layer"):
-        told.append(f"layer {source['layer']}")
+        described.append(f"layer {source['layer']}")
     if source.get("encoding"):
-        told.append(f"encoding {source['encoding']}")
+        described.append(f"encoding {source['encoding']}")
     if delivery.get("rows") is not None:
-        told.append(f"{delivery['rows']} rows")
+        described.append(f"{delivery['rows']} rows")
     if delivery.get("set_digest"):
-        told.append(f"set digest {delivery['set_digest']}")
+        described.append(f"set digest {delivery['set_digest']}")
     crs = source.get("crs")
-    return Source(_shown(source), ", ".join(told), crs if isinstance(crs, str) and crs.startswith("EPSG:") else None)
+    return Source(_shown(source), ", ".join(described), crs if isinstance(crs, str) and crs.startswith("EPSG:") else None)
 
 
 def _shown(source: Mapping[str, Json]) -> str:

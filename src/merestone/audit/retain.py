@@ -129,9 +129,9 @@ def _terms(text: str, window: str | None, basis: str | None) -> tuple[str, str]:
     """Window and basis, from the command or the publication file."""
     place = parse_place(text)
     if place.is_local and Path(place.path).is_file() and (window is None or basis is None):
-        told = browse.publication_at(text).lineage_retention
-        if told is not None:
-            window, basis = window or told.window, basis or told.basis
+        stated = browse.publication_at(text).lineage_retention
+        if stated is not None:
+            window, basis = window or stated.window, basis or stated.basis
     if not window or not (basis or "").strip():
         raise UsageError(
             "lineage expires only where a window and its legal basis are given",

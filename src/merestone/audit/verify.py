@@ -72,11 +72,11 @@ def verify(store: Store, watch: Watch = nobody) -> VerifyReport:
     return replace(report, damages=(*report.damages, *_once(damages, {each.path for each in report.damages})))
 
 
-def _once(damages: Iterable[Damage], told: set[str]) -> Iterator[Damage]:
+def _once(damages: Iterable[Damage], reported: set[str]) -> Iterator[Damage]:
     """Each object once: what was found first says most."""
     for each in damages:
-        if each.path not in told:
-            told.add(each.path)
+        if each.path not in reported:
+            reported.add(each.path)
             yield each
 
 

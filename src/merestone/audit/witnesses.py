@@ -54,7 +54,7 @@ class Records:
                 return True
         return False
 
-    def tells_of(self, run_id: str, attempt: int) -> bool:
+    def has_record(self, run_id: str, attempt: int) -> bool:
         """Whether an attempt is on record, or about to be."""
         return (run_id, attempt) in self.by_attempt or any((each.run_id, each.attempt) == (run_id, attempt) for each in self.open)
 
@@ -98,12 +98,12 @@ def of_records(store: Store, records: Records, versions: Sequence[Manifest], run
             elif versions:
                 yield _damage(record.path, f"says that it made version {record.version}, which another run made", "a version of its own")
     for each in versions:
-        if not records.tells_of(each.run_id, each.attempt):
+        if not records.has_record(each.run_id, each.attempt):
             name = record_name(each.run_id, each.attempt)
             yield Damage(name, "is missing: a version was made by this attempt", "a run record", "nothing", (each.version,))
     made_by = {(each.run_id, each.attempt) for each in versions}
     for run in runs:
-        if not run.foreign and not records.tells_of(run.run_id, run.attempt) and (run.run_id, run.attempt) not in made_by:
+        if not run.foreign and not records.has_record(run.run_id, run.attempt) and (run.run_id, run.attempt) not in made_by:
             yield Damage(record_name(run.run_id, run.attempt), f"is missing: {run.path} seals this attempt", "a run record", "nothing", ())
 
 

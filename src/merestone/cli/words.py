@@ -178,7 +178,7 @@ def verified(result: VerifyResult, typed: str) -> str:
 
 def changes(result: ChangesResult, typed: str) -> str:
     """The end of `changes`: the summary, what was written, or the next command."""
-    told = DiffResult(
+    difference = DiffResult(
         before=f"{result.name} v{result.start}" if result.start else f"{result.name}, from nothing",
         after=f"v{result.end}",
         delta=result.delta,
@@ -187,7 +187,7 @@ def changes(result: ChangesResult, typed: str) -> str:
         keys=result.keys,
         seconds=result.seconds,
     )
-    lines = [text.diff(told)]
+    lines = [text.diff(difference)]
     lines += [_row("map", result.html)] if result.html else []
     lines += [_row("written", result.out)] if result.out else []
     if len(lines) == 1 and result.delta.touched + result.delta.reprocessed:
@@ -244,11 +244,11 @@ def _flat(value: Any) -> str:
 def run_summary(result: SummaryResult) -> str:
     """The verdict of a run."""
     value = to_json(result)
-    told = f": {visible(value['why'])}" if value["why"] else ""
+    cause = f": {visible(value['why'])}" if value["why"] else ""
     attempts = f"{plural(len(value['attempts']), 'sealed attempt')}, the last sealed {_time(value['sealed_utc'])}"
     lines = [
         f"{value['name']}: run {value['run_id']}",
-        _row("result", f"{ended(value)}{told}"),
+        _row("result", f"{ended(value)}{cause}"),
         _row("features", _verdict(value, "features", "features_")),
         _row("events", _verdict(value, "total_events", "")),
         _row("stages", ", ".join(value["plan"]) or "none"),

@@ -43,11 +43,11 @@ class PatternFault:
 
 def fault_of(pattern: str) -> PatternFault | None:
     """What keeps a pattern from being used, None where it can be."""
-    for form in (pattern, _whole(pattern)):  # "a)|(b" is sound only between brackets, "\Qa" only without
+    for form in (pattern, _whole(pattern)):  # "a)|(b" is valid only between brackets, "\Qa" only without
         try:
             pc.match_substring_regex(pa.array([""]), form)
         except pa.ArrowInvalid as fault:
-            return _told(str(fault).removeprefix("Invalid regular expression: "), pattern)
+            return _fault(str(fault).removeprefix("Invalid regular expression: "), pattern)
     return None
 
 
@@ -64,7 +64,7 @@ def _whole(pattern: str) -> str:
     return rf"\A(?:{pattern})\z"
 
 
-def _told(said: str, pattern: str) -> PatternFault:
+def _fault(said: str, pattern: str) -> PatternFault:
     kind, _, construct = said.partition(": ")
     if kind == "invalid repetition size":
         return PatternFault(f"{_SIZE[0]}: {construct}", _SIZE[1])

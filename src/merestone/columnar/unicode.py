@@ -27,7 +27,7 @@ def normalised(text: Texts, form: Form) -> Texts:
     if isinstance(text, pa.ChunkedArray):
         return pa.chunked_array([normalised(each, form) for each in text.chunks], text.type)
     ascii_only = pc.string_is_ascii(text)
-    if pc.all(ascii_only).as_py() is not False:  # None: there is no value at all
+    if pc.all(ascii_only).as_py() is not False:  # None: no value is there
         return text
     other = pc.fill_null(pc.invert(ascii_only), False)
     given = text.filter(other)

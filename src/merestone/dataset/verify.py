@@ -113,7 +113,7 @@ def verify(store: Store, watch: Watch = nobody) -> VerifyReport:
                     )
                 )
     total = rows = 0
-    told = bool(damages)  # a chain or pages that cannot be read may name more
+    partial = bool(damages)  # a chain or pages that cannot be read may name more
     broken = {each.path for each in damages}
     with staged(watch, "prove", sum(ref.rows for ref, _ in named.values())) as met:
         for path in sorted(named):
@@ -130,7 +130,7 @@ def verify(store: Store, watch: Watch = nobody) -> VerifyReport:
         damages += _index(store, versions[0], pages)
     chained = {manifest.version for manifest in versions}
     orphans = tuple(manifest_name(number) for number in manifest_numbers(store) if versions and number not in chained)
-    whole = None if told else frozenset(named)
+    whole = None if partial else frozenset(named)
     return VerifyReport(tuple(sorted(chained)), len(named), total, rows, tuple(damages), orphans, tuple(versions), whole)
 
 

@@ -109,7 +109,7 @@ def joining_key(inferred: Inferred, exports: Exports, sources: tuple[Source, Sou
     agreed = max((each.score for each in found if rank.get(each.key, 0) < COUNTS), default=0.0)
     # The order of rows is not a key, though it may join well for as long as rows are only added at the end.
     last = {each.key: agreed > 0 and agreed >= _MEANING * best and rank.get(each.key, 0) >= COUNTS for each in found}
-    # Those that do well are judged again, by what is no part of any of them: a column is not evidence for all but itself.
+    # Those that do well are judged again, by what is not part of any of them: a column is not evidence for all but itself.
     leading = max((each for each in found if not last[each.key]), key=lambda each: each.score, default=None)
     well = [] if leading is None or leading.score <= 0 else [each for each in found if not last[each.key] and _near(each, leading)]
     rivals = {each.key: each for each in exports.among(well)}

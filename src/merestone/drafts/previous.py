@@ -75,9 +75,9 @@ def both(newer: Inferred, older: Inferred, deliveries: tuple[Delivery, Delivery]
     names = {each.name for each in columns}
     gone = tuple(each.name for each in older.columns if each.name not in {one.name for one in newer.columns})
     fids = {each.fid_column for each in deliveries}
-    told = [each.name for each in came if each.name not in fids]
-    if told:
-        said.append(f"only in the newer export: {listed(told, len(told))}")
+    added = [each.name for each in came if each.name not in fids]
+    if added:
+        said.append(f"only in the newer export: {listed(added, len(added))}")
     left = [each for each in gone if each not in fids]
     if left:
         said.append(f"only in the older export: {listed(left, len(left))}")

@@ -429,18 +429,18 @@ def validity(
     """
     name, found = contract.geometry_name, []
     flags = np.asarray(delivered.flags)
-    sound = usable.copy()
+    good = usable.copy()
     for flag, words in (
         (UNREADABLE, "not readable as WKB"),
         (UNCLOSED_RING, "a ring is not closed"),
         (SHORT_RING, "a ring of fewer than four points"),
         (SHORT_LINE, "a line of one point"),
     ):
-        rows = np.flatnonzero(sound & (flags & flag > 0))
-        sound[rows] = False
+        rows = np.flatnonzero(good & (flags & flag > 0))
+        good[rows] = False
         if len(rows):
             found.append(catalogue.VALIDITY.faults(name, rows, what=words))
-    judged = sound & ~np.isin(stored.kind, (0, 1, 4)) & ~np.asarray(stored.empty, dtype=np.bool_)
+    judged = good & ~np.isin(stored.kind, (0, 1, 4)) & ~np.asarray(stored.empty, dtype=np.bool_)
     rows = np.flatnonzero(judged if contract.topology_rule_set != "3d_solid" else judged & ~np.asarray(stored.has_z, dtype=np.bool_))
     if not len(rows):
         return found

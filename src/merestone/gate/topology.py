@@ -187,7 +187,7 @@ def findings(breaches: Sequence[Breach], rules: Rules, name: Name) -> list[Findi
     return [_finding(each, rules, name) for each in breaches if len(each)]
 
 
-def told(breach: Breach, name: Name) -> list[str]:
+def in_words(breach: Breach, name: Name) -> list[str]:
     """What is seen at each place of a breach, in words."""
     ones, others = _named(breach.one, name), _named(breach.other, name)
     return [
@@ -199,7 +199,7 @@ def told(breach: Breach, name: Name) -> list[str]:
 def _finding(breach: Breach, rules: Rules, name: Name) -> Finding:
     shown = min(len(breach), SAMPLES)
     first = breach.some(np.arange(shown))
-    ones, seen = _named(first.one, name), told(first, name)
+    ones, seen = _named(first.one, name), in_words(first, name)
     samples = [
         Sample(one[0], one[1], _number(breach.x[n]), _number(breach.y[n]), said)
         for n, (one, said) in enumerate(zip(ones, seen, strict=True))

@@ -256,8 +256,8 @@ def why(dataset: Dataset, feature_id: str, limit: int | None = None, *, everythi
         touched = list(_touches(dataset.store, [each for each in versions if each.version in rows["version"].to_pylist()], known_as))
     fates = Fates(dataset.store, versions)
     all_runs = everything or sum(1 for _ in dataset.store.list(f"{ROOT}/{RUNS}/")) <= STEPS
-    told = {each["version"] for each in touched}
-    made_by = [each.lineage["run_manifest"] for each in versions if each.version in told and each.lineage]
+    touching = {each["version"] for each in touched}
+    made_by = [each.lineage["run_manifest"] for each in versions if each.version in touching and each.lineage]
     written_as = keys.written(feature_id) if touched else reading.id_of(dataset.store, feature_id)
     runs = reading.why(
         dataset.store, written_as, limit=limit, only=None if all_runs else made_by, fate=lambda attempts: fates.of_run(attempts).to_json()

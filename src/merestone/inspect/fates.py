@@ -16,7 +16,7 @@ from merestone.dataset.manifest import HistoryLine
 from merestone.dataset.record import read_named, record_name
 from merestone.dataset.version import Dataset
 from merestone.json_value import JsonObject
-from merestone.lineage.store.run_manifest import RunManifest, told_by
+from merestone.lineage.store.run_manifest import RunManifest, attempts_that_count
 from merestone.storage.port import Store
 
 Status = Literal["published", "unchanged", "refused", "failed", "abandoned", "foreign", "unknown"]
@@ -79,7 +79,7 @@ class Fates:
         version = max((self._made[each.path] for each in attempts if each.path in self._made), default=None)
         if version is not None:
             return Fate("published", version, rolled_back_by=self._back.get(version))
-        last = told_by(attempts)[-1]
+        last = attempts_that_count(attempts)[-1]
         if last.foreign:
             about = last.doc["about"]
             failed = about.get("outcome") == "failed"
@@ -88,8 +88,8 @@ class Fates:
         if self._store.size(name) is not None:
             (record,) = read_named(self._store, [name])
             if record.status != "rolled_back":
-                told = log.why(record) or None if record.status not in log.GOOD else None
-                return Fate(record.status, refused_by=record.refused_by, why=told)
+                explanation = log.why(record) or None if record.status not in log.GOOD else None
+                return Fate(record.status, refused_by=record.refused_by, why=explanation)
         why = next(
             (f"{each['surface']}.{each['rule']}: {each['observed']}" for each in last.doc["findings"] if each.get("severity") == "error"),
             None,

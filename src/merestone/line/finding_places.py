@@ -103,7 +103,7 @@ def _of_breach(at: int, breach: topology.Breach, judged: TopologyOfDelivery) -> 
             Places.row: pa.array(rows.tolist(), pa.int64()),
             Places.x: pa.array(breach.x, mask=~np.isfinite(breach.x)),
             Places.y: pa.array(breach.y, mask=~np.isfinite(breach.y)),
-            Places.observed: pa.array(topology.told(breach, judged.name), pa.string()),
+            Places.observed: pa.array(topology.in_words(breach, judged.name), pa.string()),
             Places.one: pa.array(breach.one, mask=breach.one < 0),
             Places.other: pa.array(breach.other, mask=breach.other < 0),
         }

@@ -28,8 +28,10 @@ def junit(result: CheckResult) -> str:
     seconds = f"{result.seconds:.3f}"
     cases = [_case(each) for each in result.findings]
     if not cases:
-        told = (Element("error", "", {"type": "merestone.error", "message": "; ".join(result.errors)}),) if result.status == "error" else ()
-        cases = [Element("testcase", told, {"classname": "merestone.check", "name": result.contract, "time": seconds})]
+        outcome = (
+            (Element("error", "", {"type": "merestone.error", "message": "; ".join(result.errors)}),) if result.status == "error" else ()
+        )
+        cases = [Element("testcase", outcome, {"classname": "merestone.check", "name": result.contract, "time": seconds})]
     skipped = [_skipped(name, each.why) for each in result.not_judged for name in each.rules]
     cases += skipped
     about = {"delivery": result.delivery, "contract": result.contract, "rows": str(result.rows), "status": result.status}
@@ -48,8 +50,10 @@ def _skipped(name: str, why: str) -> Element:
 
 def _case(each: Finding) -> Element:
     name, words = f"{each.surface}.{each.rule}", "\n".join(finding_lines(each))
-    told = Element("failure", words, {"type": name, "message": each.observed}) if each.severity == "error" else Element("system-out", words)
-    return Element("testcase", (told,), {"classname": name, "name": each.field or each.rule, "time": "0"})
+    outcome = (
+        Element("failure", words, {"type": name, "message": each.observed}) if each.severity == "error" else Element("system-out", words)
+    )
+    return Element("testcase", (outcome,), {"classname": name, "name": each.field or each.rule, "time": "0"})
 
 
 def sarif(result: CheckResult, *, version: str) -> str:

@@ -150,9 +150,9 @@ def _description(step: ProcessStep, *, whole: bool) -> str:
     if whole:
         parts += [f"{each}." for each in (step.procedure, step.parameters) if each]
     if step.reasons:
-        told = "; ".join(f"{count} {outcome}: {text}" for outcome, text, count in step.reasons[:REASONS])
+        given = "; ".join(f"{count} {outcome}: {text}" for outcome, text, count in step.reasons[:REASONS])
         more = len(step.reasons) - REASONS
-        parts.append(f"Reasons: {told}{f'; and {more} more reasons' if more > 0 else ''}.")
+        parts.append(f"Reasons: {given}{f'; and {more} more reasons' if more > 0 else ''}.")
     return " ".join(parts)
 
 

@@ -119,10 +119,10 @@ def _times(root: ET.Element) -> Iterator[str]:
         if name in _TIMES and not element.get("indeterminatePosition"):
             try:
                 datetime.fromisoformat(text)
-                sound = bool(_TIME.fullmatch(text))
+                fits = bool(_TIME.fullmatch(text))
             except ValueError:
-                sound = False
-            if not sound:
+                fits = False
+            if not fits:
                 yield f"{name} {text!r} is not a time in UTC (2026-03-01T04:05:06Z)"
         elif name == "Date" and not _is_date(text):
             yield f"Date {text!r} is not a date"

@@ -105,11 +105,11 @@ def _run_facets(facts: RunFacts, producer: str) -> JsonObject:
         ),
     }
     if not facts.complete:
-        told = f"{facts.verdict['features_rejected']} of {facts.verdict['features']} features rejected"
-        told = "; ".join([told, *facts.findings[:3]])
-        told = f"{told}; no version was published" if facts.foreign is None else facts.foreign.reason or told
+        failure = f"{facts.verdict['features_rejected']} of {facts.verdict['features']} features rejected"
+        failure = "; ".join([failure, *facts.findings[:3]])
+        failure = f"{failure}; no version was published" if facts.foreign is None else facts.foreign.reason or failure
         facets["errorMessage"] = _facet(
-            producer, "1-0-1/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet", message=told, programmingLanguage="Python"
+            producer, "1-0-1/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet", message=failure, programmingLanguage="Python"
         )
     return facets
 

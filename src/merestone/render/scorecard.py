@@ -59,15 +59,15 @@ class Score:
     rolled_back_by: int | None = None
 
     @property
-    def told_apart(self) -> bool:
+    def ended_otherwise(self) -> bool:
         """Whether more came of it than a version that stands, or than nobody says."""
         return self.rolled_back_by is not None or self.status not in ("published", "unknown")
 
     @property
     def ended(self) -> str:
         """What came of it, in words."""
-        told = came_of(self.status, self.version, self.refused_by, self.rolled_back_by)
-        return f"{told}: {visible(self.why)}" if self.why else told
+        came = came_of(self.status, self.version, self.refused_by, self.rolled_back_by)
+        return f"{came}: {visible(self.why)}" if self.why else came
 
     def share(self, name: str) -> float:
         """The share of `passed`, `warned` or `rejected` features; 0 in a run that met none, but all are rejected with a refused delivery."""
@@ -125,8 +125,8 @@ def text(name: str, scores: Sequence[Score], limits: Thresholds) -> str:
             f"  {each.sealed_utc[:10]}  {made:<6}{each.run_id:<18} {count(each.features):>11} features"
             f"  {percent(each.share('passed')):>8} passed  {count(each.warned):>7} warned  {count(each.rejected):>7} rejected"
         )
-        lines += [f"{'':14}{each.ended}"] if each.told_apart else []
-        lines += [f"{'':14}BREAKS {told}" for told in each.breaches(limits)]
+        lines += [f"{'':14}{each.ended}"] if each.ended_otherwise else []
+        lines += [f"{'':14}BREAKS {broken}" for broken in each.breaches(limits)]
     return "\n".join(lines)
 
 
@@ -134,11 +134,11 @@ def junit(name: str, scores: Sequence[Score], limits: Thresholds) -> str:
     """JUnit XML: one test case a run."""
     cases = []
     for each in scores:
-        told = each.breaches(limits)
+        broken = each.breaches(limits)
         inner: tuple[Element, ...] = (
-            (Element("failure", "; ".join(told), {"message": "; ".join(told), "type": "threshold"}),) if told else ()
+            (Element("failure", "; ".join(broken), {"message": "; ".join(broken), "type": "threshold"}),) if broken else ()
         )
-        inner += (Element("system-out", each.ended),) if each.told_apart else ()
+        inner += (Element("system-out", each.ended),) if each.ended_otherwise else ()
         cases.append(Element("testcase", inner, {"classname": f"lineage.{name}", "name": f"run {each.run_id}", "time": "0"}))
     if not limits.pass_all(scores) and not cases:  # a build that reads this has to see that nothing was judged
         why = _verdict(scores, limits)

@@ -96,14 +96,14 @@ def finding(each: Finding, width: int = 0) -> list[str]:
     label = "warning: " if each.severity == "warning" else ""
     margin = " " * (width + 5)
     lines = [f"  {name.ljust(width)}   {label}{visible(observed(each))}", f"{margin}expected {visible(each.expected)}"]
-    told = [f"{count(each.count)}{' rows' if _of_rows(each) else ''} in all"] if each.surface != "guard" and not _counts(each) else []
+    tail = [f"{count(each.count)}{' rows' if _of_rows(each) else ''} in all"] if each.surface != "guard" and not _counts(each) else []
     place = next((sample for sample in each.features if sample.x is not None and sample.y is not None), None)
     if place is not None and place.x is not None and place.y is not None:
         who = visible(called(place.id, place.row))
         where = f"{ordinate(place.x)}, {ordinate(place.y)}"
-        told += [f"{who} is at {where}"] if f" at {where}" not in each.observed else []
-    if told:
-        lines.append(margin + "; ".join(told))
+        tail += [f"{who} is at {where}"] if f" at {where}" not in each.observed else []
+    if tail:
+        lines.append(margin + "; ".join(tail))
     if each.remedy and each.surface != "guard":
         lines.append(f"{margin}next: {visible(each.remedy)}")
     return lines

@@ -319,5 +319,5 @@ def of_counts(counts: Mapping[str, Json]) -> Counts:
 
 def of_feed(counts: Mapping[str, int]) -> Counts:
     """The counts of a feed, which does not hold rows that look the same to a reader: `suppressed` and `refreshed` are not known."""
-    told = {name: counts[name] for name in CLASSES + LABELS if name in counts}
-    return replace(Counts(**told), suppressed=None, refreshed=None)
+    given = {name: counts[name] for name in CLASSES + LABELS if name in counts}
+    return replace(Counts(**given), suppressed=None, refreshed=None)

@@ -56,7 +56,7 @@ class Gdal:
     def __init__(self, found: Located) -> None:
         self.found = found
         self._said: set[str] = set()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def layers(self) -> list[str]:
         """The names of its layers, in file order."""
@@ -146,8 +146,8 @@ class Gdal:
     def spoken(self) -> tuple[Finding, ...]:
         """What GDAL has warned about and was not reported before, once per wording."""
         said, self._said = self._said, set()
-        fresh = sorted(said - self._told)
-        self._told |= said
+        fresh = sorted(said - self._reported)
+        self._reported |= said
         return tuple(catalogue.DRIVER.finding("", format=self.found.format, said=each) for each in fresh)
 
     @contextmanager

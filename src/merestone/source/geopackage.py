@@ -232,9 +232,9 @@ def _headers(database: sqlite3.Connection, layer: str, geometry: str) -> _Header
     column = quoted(geometry)
     first = f"select {column} as value from {quoted(layer)} limit {_PEEKED}"  # noqa: S608 - names are quoted
     usual = database.execute(f"select distinct substr(value, 1, {_HEADER}) from ({first})")  # noqa: S608 - as above
-    sound = [head for (head,) in usual if _srs_id(head) in {stated[0], *unstated}]
+    usable = [head for (head,) in usual if _srs_id(head) in {stated[0], *unstated}]
     # One comparison a row and header: everything that begins with it lies between it and the next number
-    passes = [f"{column} between x'{head.hex()}' and x'{int.from_bytes(head) + 1:016x}'" for head in sound]
+    passes = [f"{column} between x'{head.hex()}' and x'{int.from_bytes(head) + 1:016x}'" for head in usable]
     return _Headers(f"{column} is not null and not ({' or '.join(passes) or 'false'})", stated[0], names, unstated)
 
 

@@ -301,7 +301,7 @@ class _Text:
 
     def __init__(self, file: IO[bytes], reader: _Reader) -> None:
         self._file, self._reader = file, reader
-        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")  # what is no UTF-8 is named when the rows are read
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")  # what is not UTF-8 is named when the rows are read
         self.buffer, self.at = "", 0
         self._lines, self._whole = 1, False
 

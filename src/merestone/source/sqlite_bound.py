@@ -72,7 +72,7 @@ def check_views(path: Path, shown: str) -> None:
             except sqlite3.OperationalError as fault:
                 if fault.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
                     raise
-                # A view that this SQLite cannot run is no delivery; GDAL says so where it is the layer that was asked for.
+                # A view that this SQLite cannot run is not a delivery; GDAL says so where it is the layer that was asked for.
 
 
 def quoted(name: str) -> str:

@@ -205,7 +205,7 @@ class _Reader:
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
-        self._twice: dict[int, tuple[JsonObject, list[str]]] = {}  # by identity, with the object, so that it is not used again
+        self._twice: dict[int, tuple[JsonObject, list[str]]] = {}  # by identity; the object is kept, since its identity would be used again
 
     def read(self, raw: bytes) -> JsonObject:
         """The topology. Raises SourceError where the text is none."""

@@ -243,7 +243,7 @@ class _Gml:
 
     def _position(self, local: str, text: str) -> None:
         if local == "coordinates":  # GML 2: tuples, whose separators a document may change
-            sound = _EMPTY.fullmatch(text) is not None or all(_TUPLE.fullmatch(each) for each in text.split()) or "," not in text
+            valid = _EMPTY.fullmatch(text) is not None or all(_TUPLE.fullmatch(each) for each in text.split()) or "," not in text
         else:
             count = len(text.split())
             fits = (
@@ -253,8 +253,8 @@ class _Gml:
                 if self._dimension
                 else count % 2 == 0 or count % 3 == 0
             )
-            sound = _EMPTY.fullmatch(text) is not None or (fits and _POSITION.fullmatch(text) is not None)
-        if not sound:
+            valid = _EMPTY.fullmatch(text) is not None or (fits and _POSITION.fullmatch(text) is not None)
+        if not valid:
             faults = self._census._positions.setdefault(self._class, _Fault())  # noqa: SLF001 - its builder
             faults.add(self._row, f"{self._name} {local} {text.strip()[:60]!r} (line {self.parser.CurrentLineNumber})")
 

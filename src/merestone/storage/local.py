@@ -103,7 +103,7 @@ class LocalStore:
                 if found != expected:
                     return False
                 with self._temporary(path.parent, lambda descriptor: _write(descriptor, data)) as temporary:
-                    os.replace(temporary, path)  # noqa: PTH105 - the same call layer as link and fsync, so that their order can be tested
+                    os.replace(temporary, path)  # noqa: PTH105 - the same call layer as link and fsync: their order can be tested
                 _sync_folder(path.parent)
         return True
 

@@ -267,7 +267,7 @@ def _home(text: str, environ: Mapping[str, str], refused: _Refusal) -> str:
     """A path with a leading `~` replaced; `~name` is a name like any other, as editors write it."""
     if text != "~" and not text.startswith("~/"):
         return text
-    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111, TID251 - it answers `~` where there is no home, and does not raise
+    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111, TID251 - it answers `~` where nobody has a home, and does not raise
     if not home.startswith("/"):
         raise refused("begins at the home folder, and this user has none", "set HOME, or write the whole path")
     return home + text[1:]

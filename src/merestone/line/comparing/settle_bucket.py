@@ -124,7 +124,7 @@ def settle_bucket(unit: SettleUnit) -> SettledBucket:
     loud = (found.attributes | found.geometry) & ~found.suppressed
     # Cells follow the published geometry, which stays; a column's value is delivered anew.
     moves = unit.elsewhere[unit.differs] & (not terms.spatial)
-    # In another domain no digest of the last one can stay: what would be suppressed is stored anew, and is no change either.
+    # In another domain no digest of the last one can stay: what would be suppressed is stored anew, and is not a change either.
     suppressed = found.suppressed & terms.keeps_rows
     # Nothing to be seen differs, and yet the digest does: what counts was agreed anew (a column declared volatile).
     code = np.where(loud, classes.CHANGED, classes.REPROCESSED)

@@ -68,7 +68,7 @@ class LogMapping:
         """
         values: JsonObject = {}
         for name, rule in self.rules.items():
-            found = _told(line, rule)
+            found = _value(line, rule)
             if found is None and name in REQUIRED:
                 raise ValueError(f"{'.'.join(rule.path)} is missing; {name} is read from it")
             values[name] = _fitted(name, found, rule)
@@ -82,7 +82,7 @@ class LogMapping:
         found: dict[str, list[Any]] = {"event_type": ["REJECT"] * len(lines)}
         times = pa.nulls(len(lines), _TIME)
         for name, rule in self.rules.items():
-            values = [_told(line, rule) for line in lines]
+            values = [_value(line, rule) for line in lines]
             if name == "event_time_utc":
                 times = whole_times(values) if rule.unit == "iso" else _times_since(values, _UNITS[rule.unit])
             elif name in ("feature_id", QUALIFIER):
@@ -138,7 +138,7 @@ def _rule(name: str, rule: Any) -> Rule:
     return Rule(tuple(path.split(".")) if path else (), rule.get("value"), rule.get("default"), unit)
 
 
-def _told(line: JsonObject, rule: Rule) -> Any:
+def _value(line: JsonObject, rule: Rule) -> Any:
     found = _member(line, rule) if rule.path else rule.value
     return rule.default if found is None else found
 

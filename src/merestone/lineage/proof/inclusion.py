@@ -105,13 +105,13 @@ def _verify_remembered(store: Store, known: Mapping[str, str]) -> Iterator[Damag
             yield Damage(path, "is not the file that was sealed: its checksum differs from the one that was remembered")
 
 
-def _verify_beside(store: Store, root: str, told_of: Collection[str]) -> Iterator[Damage]:
+def _verify_beside(store: Store, root: str, sealed: Collection[str]) -> Iterator[Damage]:
     """What stands beside the runs, by its own marks: it may be younger than the last run, which would remember it."""
     for name, _ in store.list(below(root, f"{SCHEMAS}/")):
         running = (
             name.endswith(f"/{SCHEMA.version}.yaml") and store.get(name) == schema_text().encode()
         )  # an attempt may have died after it
-        if name not in told_of and not running:
+        if name not in sealed and not running:
             yield Damage(name, "is a schema by which no run wrote")
     for name, _ in chain(store.list(below(root, f"{TOMBSTONES}/")), store.list(below(root, f"{HOLDS}/"))):
         data = store.get(name)
@@ -120,7 +120,7 @@ def _verify_beside(store: Store, root: str, told_of: Collection[str]) -> Iterato
         elif _id_of(data) != name.rpartition("/")[2].partition(".")[0]:
             yield Damage(name, f"is that of {_id_of(data)}")
     for name, _ in store.list(below(root, f"{QUARANTINE}/")):
-        if name not in told_of:
+        if name not in sealed:
             yield Damage(name, "is accounted for by nothing: no sealed run lists it")
         elif not name.endswith(f"-{checksum_of(store, name)[1][:16]}.ndjson"):
             yield Damage(name, "is altered: its name carries another checksum")

@@ -103,8 +103,8 @@ def verify_folder(folder: Path, trusted: str | None) -> None:
     check(json.loads(files["contract.json"]) == manifests[-1]["contract"], "contract.json is not that of the newest manifest")
     runs = {name: json.loads(files[name]) for name in listed if name.startswith("runs/lineage/")}
     for name, run in runs.items():
-        told = json.dumps({key: run[key] for key in run if key != "root"}, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        leaves = [digest(b"\x00" + each) for each in (*(bytes.fromhex(part["root"]) for part in run["parts"]), told.encode())]
+        said = json.dumps({key: run[key] for key in run if key != "root"}, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        leaves = [digest(b"\x00" + each) for each in (*(bytes.fromhex(part["root"]) for part in run["parts"]), said.encode())]
         check(root_of(leaves).hex() == run["root"], f"{name}: its root is not the root over its parts and itself")
     for who, lineage in [
         *((f"version {each['version']}", each["lineage"]) for each in manifests),

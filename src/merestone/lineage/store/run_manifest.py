@@ -225,8 +225,8 @@ def attempts_of(store: Store, run_id: str, root: str = ROOT) -> list[RunManifest
     return sorted((_standing_parts(store, read_manifest(store, name), gone, root) for name in names), key=lambda each: each.attempt)
 
 
-def told_by(attempts: Sequence[RunManifest]) -> list[RunManifest]:
-    """The attempts that tell of a run: its own, where it is a publish, and not what other programs said of it."""
+def attempts_that_count(attempts: Sequence[RunManifest]) -> list[RunManifest]:
+    """The attempts whose events count: the run's own, where it is a publish, and not what other programs said of it."""
     return [each for each in attempts if not each.foreign] or list(attempts)
 
 

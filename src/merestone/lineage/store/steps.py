@@ -115,14 +115,18 @@ def steps_of_features(store: Store, made: Iterable[tuple[Sequence[RunManifest], 
 
 def _rest(steps: Sequence[Step]) -> Step:
     """Steps as one that says so."""
-    told = Step(f"{len(steps)} more steps", "VARIOUS", "various", "various", None)
+    others = Step(f"{len(steps)} more steps", "VARIOUS", "various", "various", None)
     for each in steps:
-        told.passed, told.warned, told.rejected = told.passed + each.passed, told.warned + each.warned, told.rejected + each.rejected
+        others.passed, others.warned, others.rejected = (
+            others.passed + each.passed,
+            others.warned + each.warned,
+            others.rejected + each.rejected,
+        )
         for tool, events in each.tools.items():
-            _add(told.tools, tool, events)
-    told.first = min((each.first for each in steps if each.first is not None), default=None)
-    told.last = max((each.last for each in steps if each.last is not None), default=None)
-    return told
+            _add(others.tools, tool, events)
+    others.first = min((each.first for each in steps if each.first is not None), default=None)
+    others.last = max((each.last for each in steps if each.last is not None), default=None)
+    return others
 
 
 def _gather(standing: pa.Table, found: dict[tuple[Any, ...], Step], by: Sequence[str]) -> None:
