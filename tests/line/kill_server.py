@@ -1,5 +1,8 @@
-"""Publishes in child processes that are killed (SIGKILL) before, in or after their nth durable system call, or at any time at all, and
+"""Publishes in child processes that are killed (SIGKILL) before or within their nth durable system call, or at any time at all, and
 looks at what is left.
+
+Every state that a kill can leave is met once: what one after a call leaves is what one before the next call leaves, and what a process has
+written stays although nothing was synced. So the calls are those that make a difference to who comes next; a sync makes none.
 
 Run by test_kill.py as a process of its own: it imports everything, starts no thread, and forks, so that each kill costs a publish only.
 Prints one JSON object a line: {"kill", "call", "object", "seen", "after", "problem"}; of kills at random times {"seen", "after", "problem"}.
@@ -27,38 +30,37 @@ from merestone.storage import local
 from merestone.storage.open import open_store
 from merestone.writer.records import intents
 
-CALLS = ("write", "fsync", "link", "replace", "unlink", "mkdir")
+CALLS = ("write", "link", "replace", "unlink", "mkdir")  # and open, where it makes the file
 
 
 def watch(kill, when, trace):
-    """Count the store's durable system calls; at the one with number `kill`, die `when` it begins, is half done, or has ended."""
+    """Count the store's durable system calls; at the one with number `kill`, die "before" it begins, or a write "within" it."""
     names = {}
     real = {name: getattr(os, name) for name in (*CALLS, "open")}
     count = 0
 
-    def opened(path, *args, **kwargs):
-        descriptor = real["open"](path, *args, **kwargs)
+    def met(name, what):
+        nonlocal count
+        count += 1
+        # What a temporary file will be called is known once it gets its name: the trace holds the last name of the call.
+        trace.append((name, what))
+        if count == kill and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def opened(path, flags, *args):
+        if flags & os.O_CREAT:
+            met("open", str(path))
+        descriptor = real["open"](path, flags, *args)
         names[descriptor] = str(path)
         return descriptor
 
     def watched(name):
         def call(*args):
-            nonlocal count
-            count += 1
-            mine = count
-            # What a temporary file will be called is known once it gets its name: the trace holds the last name of the call.
-            what = names.get(args[0], "") if isinstance(args[0], int) else str(args[-1])
-            trace.append((name, what))
-            if mine == kill and when == "before":
-                os.kill(os.getpid(), signal.SIGKILL)
-            if mine == kill and name == "write":
+            met(name, names.get(args[0], "") if isinstance(args[0], int) else str(args[-1]))
+            if count == kill and when == "within":
                 real["write"](args[0], bytes(args[1][: len(args[1]) // 2]))
                 os.kill(os.getpid(), signal.SIGKILL)
-            try:
-                return real[name](*args)
-            finally:
-                if mine == kill:
-                    os.kill(os.getpid(), signal.SIGKILL)
+            return real[name](*args)
 
         return call
 
@@ -118,16 +120,13 @@ def settled(folder):
 
 
 def object_of(trace, kill):
-    """The file that a call is about: of a temporary file, the name that it gets or got; of a folder's sync, the name that it makes last."""
+    """The file that a call is about: of a temporary file, the name that it gets or got."""
     name, what = trace[kill - 1]
     named = [(n, Path(target)) for n, (call, target) in enumerate(trace) if call in ("link", "replace")]
-    if name == "mkdir":
-        return what
-    if what.endswith(".tmp") and name in ("write", "fsync"):
+    if what.endswith(".tmp") and name in ("open", "write"):
         return next(str(target) for n, target in named if n >= kill - 1 and target.parent == Path(what).parent)
-    if name in ("unlink", "fsync"):
-        folder = Path(what).parent if name == "unlink" else Path(what)
-        return next((str(target) for n, target in reversed(named) if n < kill and target.parent == folder), what)
+    if name == "unlink":
+        return next((str(target) for n, target in reversed(named) if n < kill and target.parent == Path(what).parent), what)
     return what
 
 
@@ -160,11 +159,13 @@ def at_random(publication, folder, base, old, new, source, kills, seed):
 
 
 def main():
-    """Arguments: publication file, dataset folder (published once), old and new rows as JSON, next source, and shard and shards, or
-    "random" and how many kills.
+    """Arguments: publication file, dataset folder, old and new rows as JSON, first and next source, and shard and shards, or "random" and
+    how many kills.
     """
-    publication, folder, old, new, source, shard, shards = sys.argv[1:]
+    publication, folder, old, new, first, source, shard, shards = sys.argv[1:]
     old, new = json.loads(old), json.loads(new)
+    if publish_once(publication, first) != 0:
+        raise SystemExit("the first publish failed")
     base = folder + ".base"
     shutil.copytree(folder, base)
     if shard == "random":
@@ -174,7 +175,7 @@ def main():
     if publish_once(publication, source, report=report) != 0:
         raise SystemExit("the undisturbed publish failed")
     trace = json.loads(Path(report).read_text(encoding="utf-8"))["trace"]
-    plan = [(n, when) for n in range(1, len(trace) + 1) for when in ("before", "after")]
+    plan = [(n + 1, when) for n, (call, _) in enumerate(trace) for when in ("before", "within") if when == "before" or call == "write"]
     for n, when in plan[int(shard) :: int(shards)]:
         shutil.rmtree(folder)
         shutil.copytree(base, folder)
