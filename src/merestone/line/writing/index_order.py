@@ -80,23 +80,23 @@ def next_checkpoint(store: Store, name: str, index: IndexRef, keys: Iterable[pa.
     """
     partitions = Partitions(None)
     known = load(store, index, partitions, room_in(folder))
-    told = _Told(store, index, known, folder)
+    resting = _Resting(store, index, known, folder)
 
     def pieces() -> Iterator[pa.RecordBatch]:
         for batch in keys:
             slots, _, said = known.lookup.meet(halves(hashing.blake2b16(batch)), None)
             rows = np.flatnonzero((slots >= 0) & ((said & AGAIN) == 0) & np.asarray(batch.is_valid()))
-            yield told.piece(batch.take(pa.array(rows)), slots[rows])
+            yield resting.piece(batch.take(pa.array(rows)), slots[rows])
         rest = known.unclaimed()
         at = 0
         for left in live_keys(store, index, rest):
-            yield told.piece(left, rest[at : at + len(left)])
+            yield resting.piece(left, rest[at : at + len(left)])
             at += len(left)
 
     return write_checkpoint(store, name, pieces(), partitions.names(), folder)
 
 
-class _Told:
+class _Resting:
     """What the index says of each feature beside its hash, by slot: the version that made it, and the digest where it is not the source's."""
 
     def __init__(self, store: Store, index: IndexRef, known: Known, folder: str) -> None:
