@@ -1,6 +1,7 @@
 """What a feature of Esri's own JSON holds, read strictly: its geometry, and its attributes against the fields that the document lists.
 
-GDAL makes null of a geometry that it cannot read, 1 of 1.75 and 0 of a text in a field of integers, and leaves out an attribute that is not listed.
+GDAL makes null of a geometry that it cannot read, 1 of 1.75 and 0 of a text in a field of integers, 1970 of a text in a field of times, and leaves
+out an attribute that is not listed.
 Not here: the text and its features (`json_features`), reading rows (`vector`).
 Clauses: Esri, "Geometry objects" and "FeatureSet object" of the REST API.
 """
@@ -9,13 +10,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 from merestone.json_value import Json
+from merestone.source.cells import ColumnKind, is_changed, is_value
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBERS = frozenset({int, float})
 _PARTS = {"paths": 2, "rings": 2, "points": 1}
 _CURVES = ("curvePaths", "curveRings")
 _BITS = {"esriFieldTypeSmallInteger": 16, "esriFieldTypeInteger": 32, "esriFieldTypeOID": 64, "esriFieldTypeBigInteger": 64}
+_DAYS = {"esriFieldTypeDateOnly": ColumnKind("date"), "esriFieldTypeTimeOnly": ColumnKind("time")}
+_TIMES = range(-62_135_596_800_000, 253_402_300_800_000)  # milliseconds since 1970: the years 1 to 9999
 _FLOATS = frozenset({"esriFieldTypeSingle", "esriFieldTypeDouble"})
 
 
@@ -66,6 +72,20 @@ def cell_fault(value: Json, kind: str) -> str | None:
         return None if whole and -limit <= value < limit else f"{_shown(value)} is not an integer of {_BITS[kind]} bits"
     if kind in _FLOATS:
         return None if type(value) in _NUMBERS else f"{_shown(value)} is not a number"
+    if kind == "esriFieldTypeDate":
+        is_time = type(value) in _NUMBERS and _TIMES.start <= value < _TIMES.stop
+        return None if is_time else f"{_shown(value)} is not a time in milliseconds since 1970"
+    if kind in _DAYS:
+        return None if isinstance(value, str) and is_value(value, _DAYS[kind]) else f"{_shown(value)} is not {_DAYS[kind].expected}"
+    return None
+
+
+def kept_time(value: Json, kind: str) -> str | None:
+    """The text of a time that GDAL would change: one before 1970 or below the millisecond; None for all others."""
+    if kind == "esriFieldTypeDate" and isinstance(value, int | float) and (value < 0 or isinstance(value, float)):
+        return (_EPOCH + timedelta(milliseconds=value)).isoformat().replace("+00:00", "Z")
+    if kind == "esriFieldTypeTimeOnly" and isinstance(value, str) and is_changed(value, "time"):
+        return value
     return None
 
 

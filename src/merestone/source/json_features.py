@@ -46,7 +46,8 @@ class Census:
 
     rows: how many features; None where the text is neither a collection of features nor one feature. ids: whether a feature has an id of
     its own. of_features, of_properties: the id of each feature, and its property called `id`; None where it has none. is_topology: the text is
-    TopoJSON. is_esri: it is Esri's own JSON, and features came before the list of its fields. marks: rows by what their geometry calls its system;
+    TopoJSON. kept: by column, rows and texts of times that GDAL would
+    change. is_esri: it is Esri's own JSON, and features came before the list of its fields. marks: rows by what their geometry calls its system;
     systems: what the document calls it.
     """
 
@@ -58,6 +59,7 @@ class Census:
     twice: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     cut: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     broken: list[tuple[int, str]] = field(default_factory=list)
+    kept: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     part: Finding | None = None
     is_topology: bool = False
     is_esri: bool = False
@@ -285,8 +287,11 @@ class _Reader:
                     hint="export it again with all its fields",
                 )
             said = esri_features.cell_fault(value, self.fields[name])
+            kept = esri_features.kept_time(value, self.fields[name]) if said is None else None
             if said is not None:
                 census.cut.setdefault(name, []).append((row, said))
+            elif kept is not None:
+                census.kept.setdefault(name, []).append((row, kept))
 
     def _suspect(self, row: int, properties: JsonObject) -> None:
         for name, value in properties.items():

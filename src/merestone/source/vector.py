@@ -6,8 +6,7 @@ Not here: shapefiles (`shapefile`), Parquet (`geoparquet`), which file is meant 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,13 +19,16 @@ from merestone.errors import SourceError, UsageError
 from merestone.json_value import Json, JsonObject
 from merestone.results.finding import Finding
 from merestone.source import epochs
+from merestone.source.cells import Cells, kinds_of
 from merestone.source.columns import DATETIME_TEXT, JSON_TEXT, checked_text, geometry_label, nfc_names, plain_type, storage_of
 from merestone.source.crs_assertion import with_assertion
+from merestone.source.flatgeobuf import kept_times
 from merestone.source.gdal import Gdal, geometry_places
 from merestone.source.geopackage import Layer, doubles, is_stored, look
+from merestone.source.gml_schema import describe_geometries
 from merestone.source.json_features import Census, census_of_collection, census_of_sequence, column_of, values_of_sequence
 from merestone.source.located import Located, open_bytes
-from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, SourceSpec, UnreadableValueError
+from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, Misfits, SourceSpec, UnreadableValueError
 from merestone.source.sqlite_bound import check_views
 from merestone.source.sqlite_log import settled
 from merestone.source.topojson import as_collection
@@ -36,7 +38,6 @@ from merestone.source.xml_features import census_of_gml, census_of_kml
 _ONE_LAYER = {"GeoJSON", "GeoJSONSeq", "TopoJSON", "FlatGeobuf"}
 _JSON = {"GeoJSON", "GeoJSONSeq"}
 _COUNTED = {"FlatGeobuf", "OpenFileGDB"}  # the row count stands in a header
-_TIME_OF_DAY = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{1,9}")
 _UNDEFINED = {"Undefined geographic SRS": "srs_id 0", "Undefined Cartesian SRS": "srs_id -1"}
 
 
@@ -56,10 +57,10 @@ class VectorSource:
             driver, asked, census = "TopoJSON", None, self._in_topology(spec.layer)
             found = self._found
         self._gdal = Gdal(found)
-        self._layers = 1
+        self._layers: list[str] = [""]
+        self._systems: list[str | None] = []  # by geometry column, where they have several
         self._layer = self._chosen_layer(asked, spec.path)
-        with self._gdal.stream(self._layer, BATCH_ROWS) as (meta, reader):
-            schema = reader.schema
+        schema, first, document = self._opened()
         self._geometries = geometry_places(schema)
         numbered = found.format == "GPKG" and not is_stored(found.path, self._layer, schema.field(0).name, found.shown)
         self._places = [at for at in range(int(numbered), len(schema)) if at not in self._geometries]
@@ -72,29 +73,24 @@ class VectorSource:
         self._made: JsonObject = {}  # columns that are made here and not by GDAL, whole
         self._added: list[str] = []
         self._finer: dict[str, tuple[npt.NDArray[np.int64], pa.Array]] = {}  # by column: rows, and their times as the file has them
-        if found.format == "GPKG":
-            fields = self._with_doubles(schema, names, fields)
+        fields = self._with_doubles(schema, names, fields)
         if census is not None:
             names, fields = self._with_ids(names, fields, census, spec)
         if found.format == "GeoJSONSeq":
             fields = self._with_whole_times(schema, names, fields)
-        geometries, findings = self._geometry_columns(schema, names, str(meta["geometry_name"] or ""), spec, driver)
+        fields = self._with_kept_times(fields, self._kept(census))
+        geometries, findings = self._geometry_columns(schema, names, first, spec, driver)
         fields += [pa.field(each.name, pa.binary()) for each in geometries]
         geometry = _wanted(geometries, spec, found.shown)
         rows = self._gdal.count(self._layer) if found.format in _COUNTED else None
         seen = self._in_sqlite(schema, names, geometries) if found.format == "GPKG" else None
         rows = rows if seen is None else seen.rows
         if found.format == "OpenFileGDB" and not self._places and not rows:
-            # What GDAL makes of a layer in the catalogue whose own table it cannot open. A delivery without columns is none, either way.
-            raise SourceError(
-                f"layer {self._layer!r} of {found.shown} has no columns and no rows: its table is truncated",
-                field=found.shown,
-                hint="copy or export it again",
-            )
-        if found.format in {"GML", "KML"} and geometries:
-            rows, fields, said = self._in_document(fields, geometries[0].name)
-            findings += said
+            raise self._without_table()
         misfits = seen.misfits if seen is not None else ()
+        if document is not None:
+            rows, fields, said, misfits = self._in_document(document, fields, geometries)
+            findings += said
         if census is not None:
             rows, misfits = census.rows, census.misfits(geometries[0].name if geometries else None)
             findings += census.findings()
@@ -113,6 +109,27 @@ class VectorSource:
             misfits=tuple(each for each in misfits if each.name in {field.name for field in fields}),
         )
 
+    def _opened(self) -> tuple[pa.Schema, str, Document | None]:
+        """GDAL's schema of the layer, its name for the geometry, and what the strict reading of a GML or KML document says."""
+
+        def described() -> tuple[pa.Schema, str]:
+            with self._gdal.stream(self._layer, BATCH_ROWS) as (meta, reader):
+                return reader.schema, str(meta["geometry_name"] or "")
+
+        schema, first = described()
+        document = self._in_xml(schema) if self._found.format in {"GML", "KML"} else None
+        if document is not None and self._more_geometries(document, schema):
+            schema, first = described()
+            self._systems = document.systems(document.key(self._layer, self._layers, self._gdal.count) or "")
+        return schema, first, document
+
+    def _kept(self, census: Census | None) -> Mapping[str, Cells]:
+        """Times that GDAL would change of a FlatGeobuf or of Esri's JSON: rows and texts, by column."""
+        if self._found.format == "FlatGeobuf":
+            with open_bytes(self._found) as file:
+                return kept_times(file)
+        return census.kept if census is not None else {}
+
     def _geometry_columns(
         self, schema: pa.Schema, names: list[str], first: str, spec: SourceSpec, driver: str
     ) -> tuple[list[GeometryColumn], list[Finding]]:
@@ -124,6 +141,9 @@ class VectorSource:
                 (schema.field(at).name if geometries else first) or "geometry", [*names, *(each.name for each in geometries)]
             )
             described = _geometry(label, schema.field(at), driver)
+            if self._systems:  # GDAL gives all of them the last one's
+                own = self._systems[len(geometries)]
+                described = replace(described, crs=own, note="srsName" if own is not None else "none that its geometries agree on")
             column, doubts = with_assertion(replace(described, epoch=self._epoch(schema.field(at).name)), spec.crs)
             geometries.append(column)
             findings += [] if len(geometries) > 1 else doubts
@@ -162,32 +182,70 @@ class VectorSource:
                 return epochs.of_flatgeobuf(file)
         return None
 
-    def _in_document(self, fields: list[pa.Field], geometry: str) -> tuple[int | None, list[pa.Field], tuple[Finding, ...]]:
-        """What the strict reading of a GML or KML document says: rows, findings, and fields where times of day have nanoseconds.
+    def _in_document(
+        self, document: Document, fields: list[pa.Field], geometries: list[GeometryColumn]
+    ) -> tuple[int | None, list[pa.Field], tuple[Finding, ...], tuple[Misfits, ...]]:
+        """What the strict reading of a GML or KML document says: rows, fields where times of day have nanoseconds, findings, misfits.
 
-        The texts of times of which GDAL keeps the milliseconds alone are kept for the batches.
+        The texts of times that GDAL would change are kept for the batches.
         """
-        document = self._in_xml()
-        for at, each in enumerate(fields):
-            is_time = pa.types.is_time(each.type)
-            times = document.finer_times(self._layer, self._layers, each.name) if is_time or each.metadata == DATETIME_TEXT else []
-            times = [(row, text) for row, text in times if not is_time or _TIME_OF_DAY.fullmatch(text)]
-            if times:
-                values = pa.array([f"1970-01-01T{text}" if is_time else text for _, text in times])
-                values = values.cast(pa.timestamp("ns")).cast(pa.int64()).cast(pa.time64("ns")) if is_time else values
-                self._finer[each.name] = np.array([row for row, _ in times], np.int64), values
-                fields[at] = pa.field(each.name, pa.time64("ns")) if is_time else each
-        return document.count(self._layer, self._layers), fields, document.findings(self._layer, geometry)
+        key = document.key(self._layer, self._layers, self._gdal.count)
+        if key is None:
+            if document.is_plain:
+                return None, fields, (), ()
+            raise SourceError(
+                f"{self._found.shown}: which of its {len(self._layers)} layers a feature is of is not clear, and some hold what would be changed",
+                field=self._found.shown,
+                hint="deliver each layer as a document of its own",
+            )
+        fields = self._with_kept_times(fields, {name: each.kept for (of, name), each in document.cells.items() if of == key})
+        first = geometries[0].name if geometries else ""
+        paths = dict(zip(document.geometries.get(key, {"": None}), (each.name for each in geometries), strict=False))
+        return document.rows.get(key, 0), fields, document.findings(key, first), document.misfits(key, paths)
 
-    def _in_xml(self) -> Document:
-        """What the strict reading of a GML or KML document says."""
+    def _with_kept_times(self, fields: list[pa.Field], kept: Mapping[str, Cells]) -> list[pa.Field]:
+        """Fields where times of day have nanoseconds; what GDAL would change of times (rows and texts, by column) waits for the batches."""
+        out = []
+        for each in fields:
+            cells = kept.get(each.name)
+            if not cells:
+                out.append(each)
+                continue
+            is_time = pa.types.is_time(each.type)
+            values: pa.Array = pa.array([f"1970-01-01T{text}" if is_time else text for _, text in cells])
+            values = values.cast(pa.timestamp("ns")).cast(pa.int64()).cast(pa.time64("ns")) if is_time else values
+            self._finer[each.name] = np.array([row for row, _ in cells], np.int64), values
+            out.append(pa.field(each.name, pa.time64("ns")) if is_time else each)
+        return out
+
+    def _in_xml(self, schema: pa.Schema) -> Document:
+        """What the strict reading of a GML or KML document says; `schema` is GDAL's."""
         with open_bytes(self._found) as file:
-            return census_of_gml(file) if self._found.format == "GML" else census_of_kml(file)
+            return (census_of_gml if self._found.format == "GML" else census_of_kml)(file, kinds_of(schema))
+
+    def _more_geometries(self, document: Document, schema: pa.Schema) -> bool:
+        """Whether the features hold geometries at several places, which GDAL now reads all: by itself it reads one of them.
+
+        Raises:
+            SourceError: a schema beside the document describes fewer of them.
+        """
+        key = document.key(self._layer, self._layers, self._gdal.count) or ""
+        paths = list(document.geometries.get(key, ()))
+        if len(paths) <= max(len(geometry_places(schema)), 1):
+            return False
+        described = self._found.path.with_suffix(".gfs")
+        if not described.is_file() or not describe_geometries(described, key, paths):
+            raise SourceError(
+                f"the features of {self._found.shown} hold geometries in {', '.join(paths)}, and its schema describes one of them",
+                field=self._found.shown,
+                hint="deliver it without the .xsd beside it, or with one that describes them all",
+            )
+        return True
 
     def _stopped(self, rows: int) -> UnreadableValueError:
         """The error for a GML document of which GDAL read no more than some rows: it ends where it cannot read a geometry."""
         with open_bytes(self._found) as file:
-            named = census_of_gml(file, (str(self._layer), rows + 1)).named
+            named = census_of_gml(file, {}, (str(self._layer), rows + 1)).named
         geometry = self._delivery.geometry
         return UnreadableValueError(
             self._found.shown,
@@ -197,6 +255,14 @@ class VectorSource:
             expected="a geometry that can be read",
             observed=f"GDAL stops before feature {named or rows + 1}: {rows:,} of {self._delivery.rows:,} features could be read",
             remedy="correct the geometry of this feature in the export",
+        )
+
+    def _without_table(self) -> SourceError:
+        """The error for a layer in the catalogue whose own table GDAL cannot open. A delivery without columns is none, either way."""
+        return SourceError(
+            f"layer {self._layer!r} of {self._found.shown} has no columns and no rows: its table is truncated",
+            field=self._found.shown,
+            hint="copy or export it again",
         )
 
     def _in_sqlite(self, schema: pa.Schema, names: list[str], geometries: list[GeometryColumn]) -> Layer:
@@ -230,7 +296,7 @@ class VectorSource:
 
     def _with_doubles(self, schema: pa.Schema, names: list[str], fields: list[pa.Field]) -> list[pa.Field]:
         """Fields where FLOAT columns of a GeoPackage are in double precision, as SQLite keeps them."""
-        for at, name in enumerate(names):
+        for at, name in enumerate(names if self._found.format == "GPKG" else ()):
             if fields[at].type == pa.float32():
                 stored = schema.field(self._places[at]).name
                 self._made[name] = doubles(self._found.path, str(self._layer), stored, self._found.shown)
@@ -287,7 +353,7 @@ class VectorSource:
         if asked is None and self._found.format in _ONE_LAYER:
             return None
         layers = self._gdal.layers()
-        self._layers = len(layers)
+        self._layers = layers
         in_zip = self._found.shown != spec_path
         if len(layers) == 1 and (asked is None or (in_zip and asked == self._found.stem)):
             return layers[0]

@@ -1,21 +1,27 @@
 """What a GML or KML document holds, counted and read strictly once beside GDAL.
 
 GDAL ends the stream of a GML file at a geometry that it cannot read, leaves out what a geometry only links to, takes the numbers of a
-broken position as far as they go, and says nothing. What it would do so is named here.
-Not here: whether the document is well-formed (`xml_check`), reading rows (`vector`).
+broken position as far as they go, keeps the last of several geometries, and says nothing. What it would do so is named here.
+Not here: whether the document is well-formed (`xml_check`), what the text of a cell says (`cells`), reading rows (`vector`).
 Clauses: ISO 19136 (GML 3.2.1) 7.2.3 (links resolve), 10.1.4 (pos, posList, coordinates); WFS 2.0 7.7.4.2; OGC 12-007r2 (KML 2.3) 7.2.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import IO
 from xml.parsers import expat
 
+import numpy as np
+import pyarrow as pa
+
 from merestone.dataclass import dataclass
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
+from merestone.source.cells import Cells, Column, ColumnKind
+from merestone.source.port import Misfits
 from merestone.source.whole import partial
 
 _CHUNK = 1 << 20
@@ -25,15 +31,22 @@ _EMPTY = re.compile(r"\s*(?:nan[\s,]*)*", re.IGNORECASE)  # what GDAL writes of 
 _TUPLE = re.compile(rf"(?:{_NUMBER}|nan),(?:{_NUMBER}|nan)(?:,(?:{_NUMBER}|nan))?", re.IGNORECASE)
 _POSITIONS = frozenset({"pos", "posList", "coordinates"})
 _CODE = re.compile(r"([A-Za-z]+)(?:::|:|/[^/]*/|\.xml#|:[^:/]*:)([A-Za-z]*\d+)$")
-_FINE_BYTES = re.compile(rb":[0-9]{2}\.[0-9]{3,}?[1-9]")  # a second with more than a thousandth
-_KML_TIMES = {
-    ("Placemark", "TimeStamp", "when"): "timestamp",
-    ("Placemark", "TimeSpan", "begin"): "begin",
-    ("Placemark", "TimeSpan", "end"): "end",
+_KML_CELLS = {
+    ("Placemark", "name"): "Name",
+    ("Placemark", "description"): "description",
+    ("Placemark", "visibility"): "visibility",
+    ("TimeStamp", "when"): "timestamp",
+    ("TimeSpan", "begin"): "begin",
+    ("TimeSpan", "end"): "end",
 }
-"""Where KML holds the times of a placemark, and the columns that GDAL makes of them."""
-_FINE = re.compile(r"\s*((?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{3}\d*[1-9]\d*(?:Z|[+-]\d\d:?\d\d)?)\s*")
-_OVERLAP = 64  # bytes of a chunk that are looked at again with the next one
+"""Where KML holds the cells of a placemark, below it or its times, and the columns that GDAL makes of them."""
+_KML_FEATURES = frozenset({"Placemark", "GroundOverlay"})  # what is a row for GDAL
+_KML_CONTAINERS = frozenset({"kml", "Document", "Folder"})
+_KML_GEOMETRIES = frozenset({"Point", "LineString", "LinearRing", "Polygon", "MultiGeometry", "Model"})
+_GML_GEOMETRIES = (
+    "Point", "Curve", "Surface", "Solid", "LineString", "Polygon", "Geometry", "Tin", "Complex", "Ring", "Arc", "Circle", "Triangle", "Rectangle",
+)  # fmt: skip
+"""How the names of GML's geometries end."""
 _LONGEST_CODE = 200  # characters of a name of a reference system that are looked at, from its end
 _HREF = "http://www.w3.org/1999/xlink href"
 _GML = "http://www.opengis.net/gml"
@@ -62,33 +75,63 @@ class _Fault:
 class Census:
     """What was counted and found.
 
-    rows: features per class, by local name; for KML all placemarks under "". named: the feature that was asked for, by its own id or number.
-    finer: by class and property, the times with more than milliseconds, which GDAL cuts: rows and texts.
+    rows: features per layer: per class, by local name, or per folder of KML that holds features, by its number. named: the feature that was
+    asked for, by its own id or number. cells: by layer and column, the cells that GDAL would change. geometries: by class, the paths below a
+    feature that hold a geometry. several: by layer and path, the features with several geometries there.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
     named: str | None = None
     part: Finding | None = None
-    finer: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict)
+    cells: dict[tuple[str, str], Column] = field(default_factory=dict)
+    geometries: dict[str, dict[str, None]] = field(default_factory=dict)
+    several: dict[tuple[str, str], Cells] = field(default_factory=dict)
     _links: dict[str, _Fault] = field(default_factory=dict)
     _positions: dict[str, _Fault] = field(default_factory=dict)
     _marks: dict[tuple[str, str], dict[str, _Fault]] = field(default_factory=dict)
 
-    def count(self, layer: str | None, layers: int) -> int | None:
-        """How many features a layer of GDAL's has, None where its name is none of the document."""
+    def key(self, layer: str | None, layers: Sequence[str], count: Callable[[str], int | None]) -> str | None:
+        """What a layer of GDAL's is called here; None where the two readings do not agree on that.
+
+        Args:
+            layer: its name.
+            layers: all layers, in GDAL's order.
+            count: how many features GDAL finds in one.
+        """
         if layer in self.rows:
-            return self.rows[layer]
-        return next(iter(self.rows.values())) if len(self.rows) == layers == 1 else None
+            return layer
+        if len(self.rows) == len(layers) == 1:
+            return next(iter(self.rows))
+        filled = {name: found for name in layers if (found := count(name))}
+        if list(filled.values()) != list(self.rows.values()):
+            return None
+        return dict(zip(filled, self.rows, strict=True)).get(layer or "", "")
 
-    def finer_times(self, layer: str | None, layers: int, name: str) -> list[tuple[int, str]]:
-        """The times of a property that have more than milliseconds: rows and texts. Rows of KML are known where it has one layer."""
-        if layers > 1 and "" in self.rows:
-            return []
-        return self.finer.get((layer if layer in self.rows else next(iter(self.rows), ""), name), [])
+    def systems(self, layer: str) -> list[str | None]:
+        """What the geometries at each place of a layer call their system, as far as they agree; nothing where all places have the same one."""
+        found: list[str | None] = []
+        for path in self.geometries.get(layer, ()):
+            codes = list(self._marks.get((layer, path.partition("|")[0]), ()))
+            found.append(codes[0] if len(codes) == 1 else None)
+        return found if len(set(found)) > 1 else []
 
-    def findings(self, layer: str | None, geometry: str) -> tuple[Finding, ...]:
-        """What refuses the delivery of a layer; `geometry` is the delivered name of that column."""
-        name = layer if layer in self.rows else next(iter(self.rows), "")
+    @property
+    def is_plain(self) -> bool:
+        """Whether GDAL reads every cell and geometry as it stands."""
+        return not self.several and not any(each.kept or each.wrong for each in self.cells.values())
+
+    def misfits(self, layer: str, geometries: Mapping[str, str]) -> tuple[Misfits, ...]:
+        """The cells of a layer that hold no value of their column; `geometries`: the names of geometry columns by their paths."""
+        found = [(name, each.wrong, each.of.expected) for (of, name), each in self.cells.items() if of == layer and each.wrong] + [
+            (geometries[path], cells, "one geometry") for (of, path), cells in self.several.items() if of == layer and path in geometries
+        ]
+        return tuple(
+            Misfits(name, np.array([row for row, _ in cells], np.int64), pa.array([text for _, text in cells], pa.string()), expected)
+            for name, cells, expected in found
+        )
+
+    def findings(self, name: str, geometry: str) -> tuple[Finding, ...]:
+        """What refuses the delivery of a layer, by its key; `geometry` is the delivered name of that column."""
         out = [] if self.part is None else [self.part]
         links, positions = self._links.get(name), self._positions.get(name)
         if links is not None:
@@ -108,33 +151,24 @@ class Census:
         return tuple(out)
 
 
-def census_of_gml(file: IO[bytes], asked: tuple[str, int] | None = None) -> Census:
+def census_of_gml(file: IO[bytes], columns: Mapping[str, ColumnKind], asked: tuple[str, int] | None = None) -> Census:
     """Read a GML document that is known to be well-formed.
 
     Args:
         file: its bytes.
+        columns: what the columns hold that GDAL makes of it.
         asked: class and number (from 1) of the feature whose name is wanted.
     """
-    reader = _Gml(asked, with_times=_has_fine_times(file))
+    reader = _Gml(columns, asked)
     _parse(file, reader, namespaces=True)
     return reader.result()
 
 
-def census_of_kml(file: IO[bytes]) -> Census:
-    """Read a KML document that is known to be well-formed."""
-    reader = _Kml()
+def census_of_kml(file: IO[bytes], columns: Mapping[str, ColumnKind]) -> Census:
+    """Read a KML document that is known to be well-formed; `columns` as for `census_of_gml`."""
+    reader = _Kml(columns)
     _parse(file, reader, namespaces=False)
-    return reader.census
-
-
-def _has_fine_times(file: IO[bytes]) -> bool:
-    """Whether a time with more than milliseconds may stand in a document: only then is the text of properties looked at."""
-    tail, found = b"", False
-    while not found and (chunk := file.read(_CHUNK)):
-        found = _FINE_BYTES.search(tail + chunk) is not None
-        tail = chunk[-_OVERLAP:]
-    file.seek(0)
-    return found
+    return reader.result()
 
 
 def _parse(file: IO[bytes], reader: _Gml | _Kml, *, namespaces: bool) -> None:
@@ -152,10 +186,13 @@ class _Gml:
 
     parser: expat.XMLParserType
 
-    def __init__(self, asked: tuple[str, int] | None, *, with_times: bool) -> None:
+    def __init__(self, columns: Mapping[str, ColumnKind], asked: tuple[str, int] | None) -> None:
         self._census = Census()
-        self._with_times = with_times
-        self._value: list[str] | None = None  # the text of a property
+        self._columns = columns
+        self._last = {name.rpartition("|")[2] for name in columns}
+        self._paths: dict[tuple[str, str], str] = {}  # by class and last name, the path that has the name for its column
+        self._value: list[str] | None = None  # the text of a cell
+        self._held: dict[str, int] = {}  # geometries of the feature, by path
         self._asked = asked
         self._stack: list[str] = []
         self._collections = [1]  # depths of the collections that are open
@@ -178,13 +215,16 @@ class _Gml:
             return
         if depth == self._feature_at + 1:
             self._property = local
-            if self._with_times:
-                self._value = []
-                self.parser.CharacterDataHandler = self._value.append
+        if local in self._last and not self._geometry_at and self._property != "boundedBy":
+            self._value = []
+            self.parser.CharacterDataHandler = self._value.append
         is_gml = space.startswith(_GML)
         if is_gml and local[0].isupper() and not self._geometry_at and self._property != "boundedBy" and not local.startswith("Time"):
             self._geometry_at = depth
             self._holders.setdefault(self._class, set()).add(self._property)
+            if local.endswith(_GML_GEOMETRIES):
+                path = "|".join(stack[self._feature_at : -1])
+                self._held[path] = self._held.get(path, 0) + 1
         if attributes and self._property != "boundedBy":
             self._marks(local, attributes)
         if is_gml and local in _POSITIONS and self._geometry_at:
@@ -225,10 +265,8 @@ class _Gml:
 
     def end(self, _: str) -> None:
         depth, local = len(self._stack), self._stack.pop()
-        if self._value is not None and depth == self._feature_at + 1:
-            time = _FINE.fullmatch("".join(self._value))
-            if time is not None:
-                self._census.finer.setdefault((self._class, local), []).append((self._row, time[1]))
+        if self._value is not None and local in self._last:
+            self._cell(local, "".join(self._value))
             self._value, self.parser.CharacterDataHandler = None, None
         if self._text is not None and local in _POSITIONS:
             self._position(local, "".join(self._text))
@@ -238,8 +276,20 @@ class _Gml:
             self._geometry_at, self._dimension = 0, []
         elif depth == self._feature_at:
             self._feature_at = 0
+            for path, count in self._held.items():
+                self._census.geometries.setdefault(self._class, {}).setdefault(path)
+                if count > 1:
+                    self._census.several.setdefault((self._class, path), []).append((self._row, f"{count} geometries"))
+            self._held.clear()
         elif depth == self._collections[-1] > 1:
             self._collections.pop()
+
+    def _cell(self, local: str, text: str) -> None:
+        """A cell; of elements with one name GDAL gives it to the first path, and the whole path to the others."""
+        path = "|".join([*self._stack[self._feature_at :], local])
+        name = path if path in self._columns else local
+        if name in self._columns and (name == path or self._paths.setdefault((self._class, local), path) == path):
+            self._census.cells.setdefault((self._class, name), Column(self._columns[name])).add(self._row, text)
 
     def _position(self, local: str, text: str) -> None:
         if local == "coordinates":  # GML 2: tuples, whose separators a document may change
@@ -271,46 +321,87 @@ class _Gml:
 
 
 class _Kml:
-    """Handlers of a KML document: its placemarks, and the tuples of their coordinates."""
+    """Handlers of a KML document: its folders with their features, their cells, and the tuples of their coordinates."""
 
     parser: expat.XMLParserType
 
-    def __init__(self) -> None:
-        self.census = Census()
+    def __init__(self, columns: Mapping[str, ColumnKind]) -> None:
+        self._census = Census()
+        self._columns = columns
         self._text: list[str] | None = None
         self._path: list[str] = []
+        self._folders: list[str] = []  # keys of the containers that are open
+        self._feature_at = 0  # depth, 0 where none is open
+        self._cell: str | None = None  # the column whose value is being read
+        self._data = ""  # the name of the Data that is open
+        self._geometries = 0  # of the feature
 
-    def begin(self, name: str, _: dict[str, str]) -> None:
+    @property
+    def _row(self) -> int:
+        return self._census.rows[self._folders[-1]] if self._folders else 0
+
+    def begin(self, name: str, attributes: dict[str, str]) -> None:
         local = name.rpartition(":")[2]
-        self._path.append(local)
-        if local == "Placemark":
-            self.census.rows[""] = self.census.rows.get("", 0) + 1
-        elif local == "coordinates" or tuple(self._path[-3:]) in _KML_TIMES:
-            self._text = []
-            self.parser.CharacterDataHandler = self._text.append
+        path = self._path
+        path.append(local)
+        if local in _KML_CONTAINERS and not self._feature_at:
+            self._folders.append(str(len(self._census.rows)))
+            self._census.rows[self._folders[-1]] = 0
+        elif local in _KML_FEATURES and not self._feature_at and self._folders:
+            self._feature_at, self._geometries = len(path), 0
+            self._census.rows[self._folders[-1]] += 1
+        elif self._feature_at:
+            self._within(local, attributes)
+        elif local == "coordinates":
+            self._begin_text()
 
-    def end(self, name: str) -> None:
-        where = tuple(self._path[-3:])
-        self._path.pop()
-        if self._text is None or (name.rpartition(":")[2] != "coordinates" and where not in _KML_TIMES):
+    def _within(self, local: str, attributes: dict[str, str]) -> None:
+        depth = len(self._path) - self._feature_at
+        if local in _KML_GEOMETRIES and depth == 1:
+            self._geometries += 1
+        if local == "coordinates":
+            self._begin_text()
+        elif local == "SimpleData":
+            self._begin_text(attributes.get("name"))
+        elif local == "Data":
+            self._data = attributes.get("name", "")
+        elif local == "value" and self._path[-2] == "Data":
+            self._begin_text(self._data)
+        elif depth == 1 or (depth == 2 and self._path[-2] in {"TimeStamp", "TimeSpan"}):
+            self._begin_text(_KML_CELLS.get((self._path[-2], local)), wanted=False)
+
+    def _begin_text(self, cell: str | None = None, *, wanted: bool = True) -> None:
+        if cell is None and not wanted:
             return
-        if where in _KML_TIMES:
-            self._time(_KML_TIMES[where], "".join(self._text))
-        else:
-            self._coordinates("".join(self._text))
-        self._text = None
-        self.parser.CharacterDataHandler = None
+        self._cell, self._text = cell, []
+        self.parser.CharacterDataHandler = self._text.append
 
-    def _time(self, name: str, text: str) -> None:
-        time = _FINE.fullmatch(text)
-        if time is not None:
-            self.census.finer.setdefault(("", name), []).append((self.census.rows.get("", 0), time[1]))
+    def end(self, _: str) -> None:
+        depth, local = len(self._path), self._path.pop()
+        if self._text is not None:
+            text, cell = "".join(self._text), self._cell
+            self._text, self._cell, self.parser.CharacterDataHandler = None, None, None
+            if local == "coordinates":
+                self._coordinates(text)
+            elif cell is not None and cell in self._columns:
+                column = self._census.cells.setdefault((self._folders[-1], cell), Column(self._columns[cell]))
+                column.add(self._row, text)
+        if depth == self._feature_at:
+            self._feature_at = 0
+            if self._geometries > 1:
+                self._census.several.setdefault((self._folders[-1], ""), []).append((self._row, f"{self._geometries} geometries"))
+        elif local in _KML_CONTAINERS and not self._feature_at and self._folders:
+            self._folders.pop()
 
     def _coordinates(self, text: str) -> None:
         # KML has no blank beside a comma; it is read as it is meant.
         tuples = ",".join(each.strip() for each in text.split(",")).split()
         bad = [each for each in tuples if _TUPLE.fullmatch(each) is None]
-        if bad:
-            row = self.census.rows.get("", 0)
-            faults = self.census._positions.setdefault("", _Fault())  # noqa: SLF001 - its builder
-            faults.add(row, f"placemark {row} {bad[0][:60]!r} (line {self.parser.CurrentLineNumber})")
+        if bad and self._folders:
+            faults = self._census._positions.setdefault(self._folders[-1], _Fault())  # noqa: SLF001 - its builder
+            faults.add(self._row, f"placemark {self._row} {bad[0][:60]!r} (line {self.parser.CurrentLineNumber})")
+
+    def result(self) -> Census:
+        """What was counted and found."""
+        self._census.rows = {key: rows for key, rows in self._census.rows.items() if rows}
+        return self._census
