@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from datetime import UTC, datetime, time
 from pathlib import Path
 
 import geopandas as gpd
@@ -82,6 +83,87 @@ def test_every_driver_gives_what_its_reading_feature_by_feature_gives(tmp_path, 
         assert canonical(found[source.delivery.geometry.name].to_pylist()) == places, batch_rows
         for name in ("code", "number", "text"):
             assert found[name].to_pylist() == features[name], (batch_rows, name)
+
+
+# Every type of column: what a full and an empty row hold
+COLUMNS = {
+    "flag": (pa.bool_(), True, False), "i16": (pa.int16(), 2**15 - 1, -(2**15)), "i32": (pa.int32(), 2**31 - 1, -(2**31)),
+    "i64": (pa.int64(), 2**63 - 1, -(2**63)), "f32": (pa.float32(), 3.4028234663852886e38, -1.401298464324817e-45),
+    "f64": (pa.float64(), 1.7976931348623157e308, -5e-324), "day": (pa.date32(), -25567, 20000),
+    "hour": (pa.time32("ms"), 86_399_998, 0), "moment": (pa.timestamp("ms", "UTC"), 1577934245123, -2208988800000),
+    "zoned": (pa.timestamp("ms", "+05:45"), 1577934245123, 1), "local": (pa.timestamp("ms"), 1577934245123, 1), "raw": (pa.binary(), b"\0\xff\1", b""),
+    "ints": (pa.list_(pa.int32()), [1, -(2**31)], []), "texts": (pa.list_(pa.string()), ["a", 'ü,"'], []), "reals": (pa.list_(pa.float64()), [1.5, -0.1], []),
+    "text": (pa.string(), 'ü\n"', ""),
+}  # fmt: skip
+# What GDAL does not write so that it can be read again: digits that no width holds, numbers rounded beyond the largest, zones
+NOT_WRITTEN = {"shp": {"f32", "f64"}, "gml": {"f64"}, "kml": {"f64"}, "gdb": {"zoned", "hour"}, "geojson": {"i64"}}
+# Where an empty value is none
+NONE_IF_EMPTY = {"shp": {"raw", "text"}, "gml": {"raw", "text", "ints", "texts", "reals"}}
+
+
+def instant(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("/", "-"))
+
+
+def meant(name: str, value: object) -> object:
+    """A value that a format holds as text, or in another type, as what was written."""
+    if isinstance(value, datetime) and name == "local":
+        return value.replace(tzinfo=None)  # a GeoPackage says UTC of every time
+    if isinstance(value, datetime) and name == "moment" and value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    if name == "f32" and value is not None:
+        return float(np.float32(value))
+    if not isinstance(value, str) or name == "text":
+        return value
+    if name == "i64":
+        return int(value)
+    if name in {"day", "hour", "moment", "zoned", "local"}:
+        return instant(value).date() if name == "day" else time.fromisoformat(value) if name == "hour" else instant(value)
+    return bytes.fromhex(value) if name == "raw" else json.loads(value)
+
+
+@pytest.mark.parametrize("shapes", ["all", "some"])
+@pytest.mark.parametrize("suffix", DRIVERS)
+def test_columns_of_every_type_are_what_was_written_at_every_boundary(tmp_path, suffix, shapes):
+    """Nulls of columns and of geometries lie crosswise, so that each meets each at each side of a boundary."""
+    names = [each for each in COLUMNS if each not in NOT_WRITTEN.get(suffix, ())]
+    rows = {}
+    for shift, name in enumerate(names):
+        kind, full, empty = COLUMNS[name]
+        turned = [*RUNS[shift % 3 :], *RUNS[: shift % 3]]
+        rows[name] = pa.array([{"full": full, "null": None, "empty": empty}[each] for each in turned], kind)
+    point = shapely.to_wkb(shapely.Point(1, 2))
+    rows["geometry"] = pa.array([None if shapes == "some" and each == "null" else point for each in RUNS], pa.binary())
+    path = tmp_path / f"a.{suffix}"
+    options = {"fgb": {"SPATIAL_INDEX": "NO"}, "gdb": {"TARGET_ARCGIS_VERSION": "ARCGIS_PRO_3_2_OR_LATER"}}.get(suffix, {})
+    pyogrio.write_arrow(
+        pa.table(rows), path, driver=DRIVERS[suffix], geometry_name="geometry", geometry_type="Point", crs="EPSG:4326", **options
+    )
+    for batch_rows in BATCHES:
+        source = open_source(SourceSpec(str(path)))
+        assert not source.delivery.misfits
+        found = pa.Table.from_batches(list(source.batches(batch_rows)), schema=source.delivery.schema)
+        for name in names:
+            expected = rows[name].to_pylist()
+            if name in NONE_IF_EMPTY.get(suffix, ()):
+                expected = [each or None for each in expected]
+            assert [meant(name, each) for each in found[name].to_pylist()] == expected, (name, batch_rows)
+        assert [each is None for each in found[source.delivery.geometry.name].to_pylist()] == rows["geometry"].is_null().to_pylist()
+
+
+@pytest.mark.parametrize("values", [[-(2**63), 2**53 + 1, 5], [2**53 + 1, 1.5], [-(2**53) - 1, None, 0.5]])
+def test_an_integer_of_geojson_in_a_column_of_doubles_is_named_where_it_would_change(tmp_path, values):
+    """GDAL gives a column in double precision where one value has decimals, or is the least integer."""
+    features = [{"type": "Feature", "properties": {"n": each}, "geometry": {"type": "Point", "coordinates": [1, 2]}} for each in values]
+    (tmp_path / "a.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    source = open_source(SourceSpec(str(tmp_path / "a.geojson")))
+    (misfits,) = source.delivery.misfits
+    lost = [at for at, each in enumerate(values, 1) if isinstance(each, int) and int(float(each)) != each]
+    assert (misfits.name, misfits.rows.tolist(), misfits.observed.to_pylist()) == ("n", lost, [str(values[at - 1]) for at in lost])
+    (found,) = source.batches()
+    assert [each for at, each in enumerate(found["n"].to_pylist(), 1) if at not in lost] == [
+        each for at, each in enumerate(values, 1) if at not in lost
+    ]
 
 
 def held(kind: str, *, z: bool) -> list[shapely.Geometry | None]:

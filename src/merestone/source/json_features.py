@@ -12,7 +12,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import field
 from functools import partial
 from itertools import chain
@@ -36,6 +36,7 @@ _CHUNK = 1 << 20
 _DEPTHS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "Polygon": 2, "MultiLineString": 2, "MultiPolygon": 3}
 _NUMBERS = frozenset({int, float})
 _INT64 = range(-(2**63), 2**63)
+_EXACT = range(-(2**53), 2**53 + 1)  # all of them are numbers of double precision
 _BLANKS = re.compile(r"[ \t\r\n\ufeff]*")
 _ABSENT: Json = object()
 
@@ -44,11 +45,10 @@ _ABSENT: Json = object()
 class Census:
     """What was counted and found.
 
-    rows: how many features; None where the text is neither a collection of features nor one feature. ids: whether a feature has an id of
-    its own. of_features, of_properties: the id of each feature, and its property called `id`; None where it has none. is_topology: the text is
-    TopoJSON. kept: by column, rows and texts of times that GDAL would
-    change. is_esri: it is Esri's own JSON, and features came before the list of its fields. marks: rows by what their geometry calls its system;
-    systems: what the document calls it.
+    rows: how many features; None where the text is neither a collection of features nor one feature. ids: whether a feature has an id of its own.
+    of_features, of_properties: the id of each feature, and its property called `id`; None where it has none. is_topology: the text is TopoJSON. kept:
+    by column, rows and texts of times that GDAL would change. large: integers that double precision does not hold. is_esri: it is Esri's own JSON,
+    and features came before the list of its fields. marks: rows by what their geometry calls its system; systems: what the document calls it.
     """
 
     rows: int | None = 0
@@ -60,6 +60,7 @@ class Census:
     cut: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     broken: list[tuple[int, str]] = field(default_factory=list)
     kept: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    large: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     part: Finding | None = None
     is_topology: bool = False
     is_esri: bool = False
@@ -92,9 +93,18 @@ class Census:
                 )
         return tuple(out)
 
-    def misfits(self, geometry: str | None) -> tuple[Misfits, ...]:
-        """The cells that GDAL would change; `geometry` is the delivered name of that column."""
-        out = [_misfits(name, cells, "a value of the type of its column, without NUL") for name, cells in self.cut.items()]
+    def misfits(self, geometry: str | None, doubles: Collection[str] = ()) -> tuple[Misfits, ...]:
+        """The cells that GDAL would change.
+
+        Args:
+            geometry: the delivered name of that column.
+            doubles: the columns that GDAL gives in double precision, since some of their values have decimals or are the least integer.
+        """
+        cut = {
+            name: sorted([*self.cut.get(name, ()), *(self.large.get(name, ()) if name in doubles else ())])
+            for name in {**self.cut, **self.large}
+        }
+        out = [_misfits(name, cells, "a value of the type of its column, without NUL") for name, cells in cut.items() if cells]
         if self.broken and geometry is not None:
             out.append(_misfits(geometry, self.broken, "a GeoJSON geometry (RFC 7946 section 3.1)"))
         return tuple(out)
@@ -265,7 +275,7 @@ class _Reader:
         census.has_property = census.has_property or named is not _ABSENT
         census.of_features.append(own)
         census.of_properties.append(None if named is _ABSENT else named)
-        if text.find("\\u0000", start, end) >= 0 or not all(each in _INT64 for each in properties.values() if type(each) is int):
+        if text.find("\\u0000", start, end) >= 0 or not all(each in _EXACT for each in properties.values() if type(each) is int):
             self._suspect(row, properties)
 
     def _esri(self, row: int, geometry: Json, attributes: Json) -> None:
@@ -299,6 +309,8 @@ class _Reader:
                 self.census.cut.setdefault(name, []).append((row, repr(value)))
             elif type(value) is int and value not in _INT64:
                 self.census.cut.setdefault(name, []).append((row, str(value)))
+            elif type(value) is int and value not in _EXACT and int(float(value)) != value:
+                self.census.large.setdefault(name, []).append((row, str(value)))
 
 
 class _Text:

@@ -92,7 +92,7 @@ class VectorSource:
             rows, fields, said, misfits = self._in_document(document, fields, geometries)
             findings += said
         if census is not None:
-            rows, misfits = census.rows, census.misfits(geometries[0].name if geometries else None)
+            rows, misfits = census.rows, census.misfits(geometries[0].name if geometries else None, _doubles(fields))
             findings += census.findings()
         is_geopackage = found.format == "GPKG"
         self._delivery = Delivery(
@@ -396,6 +396,10 @@ def _replaced(column: pa.Array, kind: pa.DataType, rows: npt.NDArray[np.int64], 
     mask = np.zeros(len(column), np.bool_)
     mask[rows[first:last] - first_row] = True
     return pc.replace_with_mask(column.cast(kind), pa.array(mask), values.slice(first, last - first))
+
+
+def _doubles(fields: Sequence[pa.Field]) -> set[str]:
+    return {each.name for each in fields if each.type == pa.float64()}
 
 
 def _content(field: pa.Field) -> dict[bytes, bytes] | None:
