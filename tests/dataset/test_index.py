@@ -213,6 +213,18 @@ def test_keys_that_share_their_first_half_are_told_apart():
     assert find(ordered, wanted).tolist() == [2, -1, 4, -1, -1, 1]
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_a_set_digest_is_the_sum_of_the_digests_of_key_hash_and_digest(path):
+    names, values = [b"a", b"bc", b""], [1, 2, 3]
+    with on(path):
+        total = Sum()
+        total.add(
+            *(halves(pa.array(each, pa.binary(16))) for each in ([digest_of(key) for key in names], [digest(value) for value in values]))
+        )
+    parts = [int.from_bytes(digest_of(digest_of(key) + digest(value)), "big") for key, value in zip(names, values, strict=True)]
+    assert str(total) == f"{sum(parts) % 2**128:032x}"
+
+
 @given(
     st.dictionaries(st.integers(0, 50), st.integers(0, 9), max_size=20), st.dictionaries(st.integers(0, 50), st.integers(0, 9), max_size=20)
 )

@@ -279,3 +279,23 @@ def test_publish_refuses_what_check_refuses(product, name, change):
 def test_the_next_night_finds_the_measures_in_the_manifest(product):
     kept = product.manifest().delivery["coordinates"]["geometry"]
     assert kept == {"features": N, "vertices": 7 * N, "span": kept["span"], "precision": PROMISED, "coarse": 0}
+
+
+# --- quick ways, and what they stand for -------------------------------------------------------------------------------------------------
+
+ordinates_of_all_sizes = st.one_of(
+    st.floats(),
+    st.integers(-(10**18), 10**18).map(float),
+    st.integers(-(10**9), 10**9).map(lambda n: n / 1000),
+    st.sampled_from([2.0**53 + 2, 1e300]),
+)
+
+
+@given(st.lists(st.tuples(ordinates_of_all_sizes, ordinates_of_all_sizes), max_size=30), st.integers(0, 9))
+def test_what_lies_on_a_grid_has_no_remainder(positions, decimals):
+    xy = np.array(positions, np.float64).reshape(-1, 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        on = (np.fmod(np.rint(xy * 10.0 ** (decimals + 1)), 10) == 0).all(axis=1)
+    assert coarse_features(xy, np.ones(len(xy), np.int64), decimals).tolist() == on.tolist()
+    sizes = np.array([len(xy)], np.int64)
+    assert coarse_features(xy, sizes, decimals).tolist() == ([bool(on.all())] if len(xy) else [])

@@ -187,12 +187,7 @@ class Sum:
 
     def add(self, keys: Halves, digests: Halves, sign: int = 1) -> None:
         """Add (or with sign -1 take away) rows given by key hash and digest, uint64 (n, 2) each."""
-        joined = np.concatenate(
-            [keys.astype(">u8").view(np.uint8).reshape(-1, 16), digests.astype(">u8").view(np.uint8).reshape(-1, 16)], axis=1
-        )
-        offsets = pa.py_buffer(np.arange(len(joined) + 1, dtype=np.int64) * 32)
-        rows = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(joined), [None, offsets, pa.py_buffer(np.ascontiguousarray(joined))])
-        mixed = halves(hashing.blake2b16(rows))
+        mixed = hashing.hashed([unhalves(keys), unhalves(digests)], len(keys), 16).view(">u8").reshape(-1, 2).astype(np.uint64)
         # Sums of 32-bit limbs stay exact in uint64 for 2**32 rows.
         limbs = [
             int((part >> np.uint64(shift) & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))

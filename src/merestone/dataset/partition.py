@@ -184,6 +184,7 @@ class Partitions:
         self._values: list[str | None] = []
         self._by_name: dict[str, int] = {}
         self._by_value: dict[str | None, int] = {}
+        self._asked: tuple[pa.Array, Ints] = (pa.array([], pa.string()), np.zeros(0, np.int32))
         for name, value in known:
             code = self._append(name, value)
             self._by_value[value] = code
@@ -202,6 +203,22 @@ class Partitions:
     def of_names(self, names: Sequence[str]) -> Ints:
         """Codes of partition names; names not seen before are added."""
         return np.array([self._by_name[each] if each in self._by_name else self._append(each, None) for each in names], np.int32)
+
+    @property
+    def column_values(self) -> pa.Array:
+        """The column values that have a code: a string array, null among them where a row without a value has one."""
+        self._ask_values()
+        return self._asked[0]
+
+    @property
+    def value_codes(self) -> Ints:
+        """The code of each of `column_values`."""
+        self._ask_values()
+        return self._asked[1]
+
+    def _ask_values(self) -> None:
+        if len(self._asked[1]) != len(self._by_value):
+            self._asked = (pa.array(list(self._by_value), pa.string()), np.array(list(self._by_value.values()), np.int32))
 
     def of_values(self, values: Sequence[str | None]) -> Ints:
         """Codes of column values; their names are settled by `names`."""

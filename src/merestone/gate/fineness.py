@@ -142,9 +142,10 @@ def fineness(wkb: pa.Array, scan: Scan, promised: int | None) -> Fineness:
         promised: the decimals that are promised; None where the delivery is transformed: its own decimals are then not judged.
     """
     placed = scan.placed
-    boxes = scan.bounds[placed]
-    wide = boxes[:, 2:] - boxes[:, :2]
-    out = Fineness(int(scan.vertices.sum()), float(wide[np.isfinite(wide)].sum()), int(placed.sum()))
+    boxes = scan.bounds if placed.all() else scan.bounds[placed]
+    wide = (boxes[:, 2:] - boxes[:, :2]).ravel()
+    finite = np.isfinite(wide)
+    out = Fineness(int(scan.vertices.sum()), float((wide if finite.all() else wide[finite]).sum()), int(np.count_nonzero(placed)))
     if promised is None:
         return out
     out.decimals = kernel.decimals(wkb)
@@ -169,19 +170,32 @@ def coarse_features(xy: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64], d
         decimals: of the grid.
     """
     sizes = sizes[sizes > 0]
-    coarse: npt.NDArray[np.bool_] = np.asarray(_on_grid(xy[np.cumsum(sizes) - sizes], decimals).all(axis=1))
+    if len(sizes) == len(xy):  # points
+        return _vertices_on_grid(xy, decimals)
+    coarse = _vertices_on_grid(xy[np.cumsum(sizes) - sizes], decimals)
     if coarse.any():  # of features off the grid, most show it at their first vertex
         rest = xy[np.repeat(coarse, sizes)]
         starts = np.cumsum(sizes[coarse]) - sizes[coarse]
-        coarse[coarse] = np.logical_and.reduceat(_on_grid(rest, decimals).all(axis=1), starts)
+        coarse[coarse] = np.logical_and.reduceat(_vertices_on_grid(rest, decimals), starts)
     return coarse
+
+
+def _vertices_on_grid(xy: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.bool_]:
+    """Which vertices (n, 2) lie on the grid with both ordinates."""
+    on = _on_grid(xy, decimals)
+    return np.asarray(on[:, 0] & on[:, 1])
 
 
 def _on_grid(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.bool_]:
     """Which ordinates lie on the grid of 10^-decimals, once they are rounded to the next finer one, as they are stored."""
     scale = 10.0 ** (decimals + 1)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.fmod(np.rint(values * scale), 10) == 0)
+        steps = np.rint(values * scale)
+        # Products of whole numbers below 2^53 are exact, so this is divisibility by ten, and far quicker than a remainder.
+        on = np.asarray(np.rint(steps * 0.1) * 10 == steps)
+        if np.abs(steps).max(initial=0.0) < _EXACT:
+            return on
+        return np.where(np.abs(steps) < _EXACT, on, np.fmod(steps, 10) == 0)
 
 
 def measured_precision(histogram: Counts) -> int:

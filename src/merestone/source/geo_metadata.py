@@ -196,6 +196,9 @@ def _heads(wkb: pa.Array) -> tuple[_Numbers, _Numbers, _Numbers]:
     if not len(whole):
         return _NONE, _NONE, _NONE
     data = np.frombuffer(wkb.buffers()[2], np.uint8)
+    alike = _one_head(data, offsets, whole)
+    if alike is not None:
+        return alike, _NONE, _NONE
     starts = offsets[whole].astype(np.int64)
     little = data[starts] == 1
     codes = _words(data, starts + 1, little)
@@ -203,6 +206,18 @@ def _heads(wkb: pa.Array) -> tuple[_Numbers, _Numbers, _Numbers]:
     srids = _words(data, starts[marked] + _HEAD, little[marked])
     there = srids != 0
     return (codes & 0x0FFFFFFF) + 1000 * ((codes >> 31 & 1) + 2 * (codes >> 30 & 1)), whole[marked][there], srids[there]
+
+
+def _one_head(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32], whole: _Numbers) -> _Numbers | None:
+    """The type code of values that are all of one size and type and bear no mark, such as points; None where they may differ."""
+    size = int(offsets[1] - offsets[0])
+    if len(whole) + 1 != len(offsets) or offsets[-1] - offsets[0] != size * len(whole) or (np.diff(offsets) != size).any():
+        return None
+    heads = data[offsets[0] : offsets[-1]].reshape(-1, size)[:, :_HEAD]
+    if any((heads[:, at] != heads[0, at]).any() for at in range(_HEAD)):
+        return None
+    code = _words(heads[0], np.array([1]), heads[:1, 0] == 1)
+    return code if int(code[0]) < 1 << 28 else None
 
 
 def _words(data: npt.NDArray[np.uint8], starts: _Numbers, little: npt.NDArray[np.bool_]) -> _Numbers:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from merestone.change.guards import Box
 from merestone.columnar.unicode import nfc
@@ -71,9 +72,14 @@ def codes_of(partitions: Partitions, values: pa.Array) -> npt.NDArray[np.int32]:
     if pa.types.is_floating(values.type):
         raise TypeError("a partition column of floats is refused before any row is read")
     text = values if pa.types.is_string(values.type) else values.cast(pa.string())
-    encoded = nfc(text).dictionary_encode(null_encoding="encode")
-    codes = partitions.of_values(encoded.dictionary.to_pylist())
-    return codes[np.asarray(encoded.indices)] if len(codes) else np.zeros(0, np.int32)
+    text = nfc(text)
+    met = pc.index_in(text, value_set=partitions.column_values)
+    codes = partitions.value_codes[np.asarray(met.fill_null(0))] if len(partitions.value_codes) else np.zeros(len(text), np.int32)
+    if met.null_count:
+        new = np.flatnonzero(np.asarray(met.is_null()))
+        encoded = text.take(pa.array(new)).dictionary_encode(null_encoding="encode")
+        codes[new] = partitions.of_values(encoded.dictionary.to_pylist())[np.asarray(encoded.indices)]
+    return codes
 
 
 def place_candidates(

@@ -227,9 +227,10 @@ class Reception:
         somewhere = one.scan.placed
         self._dimensions.add(one.scan)
         if somewhere.any():
-            box, extent, last = one.scan.bounds[somewhere], self._extent, prepared.parent.extent
-            extent[:2], extent[2:] = np.minimum(extent[:2], box[:, :2].min(axis=0)), np.maximum(extent[2:], box[:, 2:].max(axis=0))
-            if last is not None:
+            box, extent, last = one.scan.bounds if somewhere.all() else one.scan.bounds[somewhere], self._extent, prepared.parent.extent
+            here = np.array([box[:, 0].min(), box[:, 1].min(), box[:, 2].max(), box[:, 3].max()])
+            extent[:2], extent[2:] = np.minimum(extent[:2], here[:2]), np.maximum(extent[2:], here[2:])
+            if last is not None and ((here[:2] < last[:2]) | (here[2:] > last[2:])).any():
                 self._outside += int(((box[:, :2] < last[:2]) | (box[:, 2:] > last[2:])).any(axis=1).sum())
         if one.null_keys.any():
             unfit = rejected([each for each in one.faults if each.rule == "type" and each.field in prepared.reading.key.delivered], n)
@@ -241,16 +242,17 @@ class Reception:
 
     def _candidates(self, one: ReceivedBatch, number: npt.NDArray[np.int64]) -> CandidateBatch:
         n, placed = len(number), one.values is not None
-        keyed = np.flatnonzero(~one.null_keys)
+        keyed: Any = np.flatnonzero(~one.null_keys)
+        if len(keyed) == n:
+            keyed = slice(None)  # as they are: no column is copied
         partition = codes_of(self._prepared.partitions, one.values) if placed else np.full(n, -1, np.int32)
         hit = self._probe.batch(one.hashes[keyed], one.source[keyed], partition[keyed] if placed else None, one.faulty[keyed])
-        if self._source_layout is not None:
-            self._total.add(one.hashes[keyed], one.source[keyed])
+        self._total.include(one.total)
         if self._evidence is not None and one.faults:
             published = np.zeros(n, np.bool_)
             published[keyed] = hit.slot >= 0
             self._evidence.add_lines(of_rows(one.faults, ~one.null_keys), number, one.ids, one.keys, one.faulty & published)
-        go_on = keyed[hit.candidate]
+        go_on = np.arange(n)[keyed][hit.candidate]
         miscast, faults = _of_candidates(one.faults, go_on)
         rows, scan = _at_rest(one, self._prepared.candidate_schema), one.scan
         if len(go_on) < n:

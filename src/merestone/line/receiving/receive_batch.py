@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from merestone.columnar import hashing
 from merestone.dataclass import dataclass
-from merestone.dataset.known import Halves, halves
+from merestone.dataset.known import Halves, Sum, halves
 from merestone.gate import quantities, whereabouts
 from merestone.gate.findings import rejected
 from merestone.gate.fineness import Fineness, fineness
@@ -86,7 +86,8 @@ class ReceivedBatch:
 
     faults: on rows, of the cast. early: rows whose time has not come yet. keys: canonical key bytes. null_keys: rows without a usable key, blank_keys
     those of them whose text is empty, blank or has a NUL. ids: feature ids, only where there are faults to name. source: source digests,
-    (n, 0) where nothing is compared. values: of the partition column, None where none places the rows. scan: of the delivered geometry.
+    (n, 0) where nothing is compared. total: the digest of the rows with a key as a set. values: of the partition column, None where none places the
+    rows. scan: of the delivered geometry.
     """
 
     first_row: int
@@ -101,6 +102,7 @@ class ReceivedBatch:
     blank_keys: npt.NDArray[np.bool_]
     hashes: Halves
     source: Halves
+    total: Sum
     values: Any
     scan: kernel.Scan
     measures: Measures
@@ -117,6 +119,9 @@ def receive_batch(unit: ReceiveUnit) -> ReceivedBatch:
     scan = kernel.scan(rows.column(reading.geometry))
     clock = unit.rules.clock
     early = early_faults(clock, rows.column(clock.column)) if clock is not None else []
+    hashes = halves(hashing.blake2b16(canonical))
+    source = halves(digest_batch(rows, unit.source_layout, reading.geometry)) if unit.source_layout is not None else _none(n)
+    unusable = null | blank
     return ReceivedBatch(
         first_row=unit.first_row,
         raw=unit.raw,
@@ -126,14 +131,22 @@ def receive_batch(unit: ReceiveUnit) -> ReceivedBatch:
         faulty=rejected(faults, n),
         keys=canonical,
         ids=reading.ids(rows) if faults or early else None,
-        null_keys=null | blank,
+        null_keys=unusable,
         blank_keys=blank,
-        hashes=halves(hashing.blake2b16(canonical)),
-        source=halves(digest_batch(rows, unit.source_layout, reading.geometry)) if unit.source_layout is not None else _none(n),
+        hashes=hashes,
+        source=source,
+        total=_total(hashes, source, ~unusable) if unit.source_layout is not None else Sum(),
         values=reading.partition_values(rows),
         scan=scan,
         measures=_measures(unit, rows, scan),
     )
+
+
+def _total(hashes: Halves, source: Halves, keyed: npt.NDArray[np.bool_]) -> Sum:
+    """The digest of the set of the rows that have a key."""
+    out = Sum()
+    out.add(*((hashes, source) if keyed.all() else (hashes[keyed], source[keyed])))
+    return out
 
 
 def bounds_of(name: str, rows: Any, geometry: str, scan: kernel.Scan) -> npt.NDArray[np.float64]:

@@ -46,10 +46,10 @@ class RowPlaces:
 
 def middles(bounds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The middles (n, 2) of boxes, NaN for those without bounds."""
-    out = np.full((len(bounds), 2), np.nan)
-    there = np.isfinite(bounds).all(axis=1)
-    out[there] = (bounds[there, :2] + bounds[there, 2:]) / 2
-    return out
+    middle = (bounds[:, :2] + bounds[:, 2:]) / 2
+    if not np.isfinite(middle).all():
+        middle[~np.isfinite(bounds).all(axis=1)] = np.nan
+    return middle
 
 
 def at_place(sample: Sample, x: float, y: float) -> Sample:
