@@ -12,7 +12,7 @@ SOURCES := pyproject.toml setup.py $(wildcard src/merestone/columnar/*.[ch] src/
 # Bytecode is kept, whatever the environment says: a command that compiles its modules at each start takes half as long again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-memory test-lowest test-without-kernel lint bench sanitize soak field docs wheel clean
+.PHONY: help demo test test-memory test-lowest test-without-kernel lint bench sanitize soak field bench-estate docs wheel clean
 
 help:              ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -80,6 +80,9 @@ lint: $(VENV)/.dev  ## format, ruff, strict types, import layers
 	$(BIN)/python -m pytest -q tests/test_banned_calls.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench-estate: $(VENV)/.bench  ## nights of 34 million points against reading once and DuckDB's rebuild; 60 GB of disk, half an hour
+	$(BIN)/python bench/night.py --features 34100000
 
 bench: $(VENV)/.bench  ## time and memory, with ratios to what one would use instead
 	$(BIN)/python bench/fingerprint.py

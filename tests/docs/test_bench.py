@@ -12,6 +12,7 @@ SMALL = {
     "gate": ("--rows", "2000", "--peer-rows", "200"),
     "history": ("--files", "20", "--versions", "4", "--touched", "3"),
     "lineage": ("2000",),
+    "night": ("--features", "500"),
     "publish": ("--features", "500"),
     "topology": ("--rows", "2000", "--night", "500"),
 }
@@ -22,8 +23,8 @@ def test_every_bench_is_run_here():
     assert {each.stem for each in BENCH.glob("*.py")} - helpers == set(SMALL)
 
 
-# Two of them start many processes: `make soak` runs these.
-SLOW = {"history", "publish"}
+# Three of them start many processes: `make soak` runs these.
+SLOW = {"history", "night", "publish"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(each, marks=pytest.mark.soak) if each in SLOW else each for each in SMALL])
