@@ -22,7 +22,7 @@ from identity.wkb_strategies import PLAIN, hostile, to_bytes, trees, wkb
 from kernels import PATHS, on
 from merestone.columnar import hashing
 from merestone.columnar.form import Entry
-from merestone.geometry import kernel
+from merestone.geometry import fallback, kernel
 from merestone.geometry.form import Grid, Shape
 
 EXAMPLES = 40  # each; `make soak` tries very many more (test_soak)
@@ -385,8 +385,8 @@ def test_what_is_plainly_valid_is_not_left_to_geos(each_kernel, monkeypatch):
         "POLYGON Z ((0 0 1, 5 0 nan, 5 5 1, 0 0 1))",
     )
     asked = []
-    there = kernel.fallback.valid
-    monkeypatch.setattr(kernel.fallback, "valid", lambda wkb: asked.append(len(wkb)) or there(wkb))
+    there = fallback.valid
+    monkeypatch.setattr(fallback, "valid", lambda wkb: asked.append(len(wkb)) or there(wkb))
     assert kernel.valid(given).all()
     assert asked == ([] if each_kernel == "compiled" else [8])
 

@@ -9,7 +9,7 @@ import json
 
 import click
 
-from merestone.api import contracts, drafting
+from merestone.api import contracts
 from merestone.cli import edge, options, words
 from merestone.cli.family import Family
 from merestone.errors import EXIT_DONE, EXIT_REFUSED
@@ -76,6 +76,8 @@ def inferred(
 
     What a person should know stands on standard error. `merestone init` writes a publication file too.
     """
+    from merestone.api import drafting  # noqa: PLC0415 - the other commands of the family read no delivery
+
     made = drafting.infer(source, layer=layer, crs=crs, key=key, previous=previous, owner=owner, out=out)
     for each in made.notes:
         edge.note(f"note: {visible(each)}")

@@ -6,9 +6,7 @@ Not here: the endings of publish, check, diff and apply (`render.text`), printin
 from __future__ import annotations
 
 import shlex
-from typing import Any
-
-import shapely
+from typing import TYPE_CHECKING, Any
 
 from merestone.api.answers import (
     ChangesResult,
@@ -24,10 +22,16 @@ from merestone.api.answers import (
 from merestone.api.lineage_answers import SummaryResult, WhyResult
 from merestone.api.places import as_typed
 from merestone.json_value import JsonObject
+from merestone.later import later
 from merestone.render import text
 from merestone.results.form import to_json
 from merestone.results.result import DiffResult
 from merestone.words import came_of, count, distance, percent, plural, size, visible
+
+if TYPE_CHECKING:
+    import shapely
+else:
+    shapely = later("shapely")
 
 _CELL = 24  # characters of a cell in a table
 _LINE = 110  # characters of a line of a table

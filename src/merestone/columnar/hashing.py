@@ -9,16 +9,21 @@ Not here: the two implementations (`compiled`, `fallback`), their values (`form`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.columnar import fallback
 from merestone.columnar.arrays import one_binary, proved
 from merestone.columnar.form import Column, Entry, Piece
+from merestone.later import later
+
+if TYPE_CHECKING:
+    from merestone.columnar import fallback
+else:
+    fallback = later("merestone.columnar.fallback")
 
 at_work: Any
 NAME: Literal["compiled", "numpy"]

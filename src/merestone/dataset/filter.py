@@ -20,12 +20,12 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import shapely
 
 from merestone.columnar.arrays import one_chunk
 from merestone.columnar.shape import Values
@@ -37,6 +37,12 @@ from merestone.dataset.manifest import Box
 from merestone.document.forms import shorten
 from merestone.errors import UsageError
 from merestone.geometry import kernel
+from merestone.later import later
+
+if TYPE_CHECKING:
+    import shapely
+else:
+    shapely = later("shapely")
 
 Mask = npt.NDArray[np.bool_]
 _EXAMPLE = "write conditions such as  owner = 'Müller' and \"floor area\" >= 100 and closed is null"

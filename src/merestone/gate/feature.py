@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import shapely
 
 from merestone.columnar.arrays import one_chunk
 from merestone.columnar.patterns import fault_of, matches
@@ -38,9 +38,15 @@ from merestone.geometry.form import (
     Shapes,
 )
 from merestone.json_value import Json
+from merestone.later import later
 from merestone.results.finding import PASS, REJECT, WARN, RowFaults, Steps
 from merestone.rules import catalogue
 from merestone.words import plural
+
+if TYPE_CHECKING:
+    import shapely
+else:
+    shapely = later("shapely")
 
 DEGREES = (-180.0, -90.0, 180.0, 90.0)
 """What longitude and latitude can be in a geographic CRS in degrees; x before y."""

@@ -6,6 +6,7 @@ Not here: the C code (`_kernel.c`), the public functions and their documentation
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,13 @@ import pyarrow as pa
 import merestone.geometry._kernel as _kernel  # noqa: PLR0402 - mypy finds the stub of a C module in this form only
 from merestone.columnar.compiled import given_binary, given_column, owned
 from merestone.columnar.form import Column
-from merestone.geometry import fallback
 from merestone.geometry.form import WANTED, Grid, Scan, Shape, empty_scan
+from merestone.later import later
+
+if TYPE_CHECKING:
+    from merestone.geometry import fallback
+else:
+    fallback = later("merestone.geometry.fallback")
 
 NAME = "compiled"
 if getattr(_kernel, "CALLS", 1) != 5:

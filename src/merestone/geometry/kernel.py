@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,6 @@ from merestone.columnar import hashing
 from merestone.columnar.arrays import one_binary
 from merestone.columnar.form import Column
 from merestone.columnar.hashing import proved_columns
-from merestone.geometry import fallback
 from merestone.geometry.form import (
     BAD_ORDINATE,
     CANONICAL_UNREADABLE,
@@ -46,6 +45,12 @@ from merestone.geometry.form import (
     Scan,
     Shape,
 )
+from merestone.later import later
+
+if TYPE_CHECKING:
+    from merestone.geometry import fallback
+else:
+    fallback = later("merestone.geometry.fallback")
 
 __all__ = [
     "BAD_ORDINATE",

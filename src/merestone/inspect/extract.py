@@ -17,13 +17,11 @@ from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyogrio.raw
-import shapely
 
 from merestone.dataclass import dataclass
 from merestone.dataset.columns import Columns, geo_of
@@ -36,6 +34,14 @@ from merestone.inspect.in_geopackage import Held, fine_times, geometries_of
 from merestone.inspect.output import written_whole
 from merestone.inspect.text_crs import in_wgs84
 from merestone.json_value import Json, JsonObject
+from merestone.later import later
+
+if TYPE_CHECKING:
+    import shapely
+    from pyogrio import raw
+else:
+    raw = later("pyogrio.raw")
+    shapely = later("shapely")
 
 RECORD_SEPARATOR = "\x1e"
 """What begins each text of a GeoJSON text sequence (RFC 8142)."""
@@ -349,7 +355,7 @@ def _geopackage(form: RowForm, names: Sequence[str], batches: Iterator[pa.Record
         as_json=_json,
     )
     try:
-        pyogrio.raw.write_arrow(
+        raw.write_arrow(
             pa.RecordBatchReader.from_batches(held.schema, iter(held)),
             path,
             layer=form.name,

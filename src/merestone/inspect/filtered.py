@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import shapely
 
 from merestone.contract.body import from_body
 from merestone.dataset import feed
@@ -21,6 +20,7 @@ from merestone.dataset.manifest import Box
 from merestone.dataset.version import Dataset, Version
 from merestone.errors import UsageError
 from merestone.inspect import show
+from merestone.later import later
 from merestone.normalise.transform import apply_operation
 from merestone.publication.publication import CrsRule
 from merestone.reference.operation import Wanted, choose_operation
@@ -30,6 +30,11 @@ from merestone.source.grids import GridFolders
 from merestone.source.open import open_unjudged
 from merestone.source.port import SourceSpec
 from merestone.storage.place import local_path
+
+if TYPE_CHECKING:
+    import shapely
+else:
+    shapely = later("shapely")
 
 
 def filter_of(version: Version, *, bbox: Box | None = None, polygon: str | None = None, where: str | None = None) -> Filter:

@@ -8,21 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyogrio.raw
-import shapely
 
 from merestone.columnar.shape import Column, Shape
 from merestone.errors import UsageError
-from merestone.gate import topology
 from merestone.gate.findings import FindingLines
 from merestone.geometry import kernel
 from merestone.inspect.extract import collection, features
 from merestone.inspect.output import written_whole
+from merestone.later import later
 from merestone.line.preparing.prepared import Prepared
 from merestone.line.processing.neighbourhood import TopologyOfDelivery
 from merestone.line.processing.process import Processed
@@ -30,6 +29,16 @@ from merestone.line.receiving.receive import Received
 from merestone.line.receiving.row_evidence import RowEvidence
 from merestone.render.findings_page import Place
 from merestone.results.finding import Finding
+
+if TYPE_CHECKING:
+    import shapely
+    from pyogrio import raw
+
+    from merestone.gate import topology
+else:
+    topology = later("merestone.gate.topology")
+    raw = later("pyogrio.raw")
+    shapely = later("shapely")
 
 LAYER = "findings"
 _NO_ROWS = np.zeros(0, np.int64)
@@ -208,9 +217,7 @@ def write_layer(rows: pa.Table, path: str, epsg: int) -> None:
     """
     with written_whole(path) as place:
         if Path(path).suffix.lower() == ".gpkg":
-            pyogrio.raw.write_arrow(
-                rows, place, layer=LAYER, driver="GPKG", geometry_name="geometry", geometry_type="Point", crs=f"EPSG:{epsg}"
-            )
+            raw.write_arrow(rows, place, layer=LAYER, driver="GPKG", geometry_name="geometry", geometry_type="Point", crs=f"EPSG:{epsg}")
         else:
             texts = features(rows.to_batches(max_chunksize=10_000), "geometry", ("no id",), rows.schema.names)
             with Path(place).open("w", encoding="utf-8") as file:

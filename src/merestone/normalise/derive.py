@@ -5,20 +5,27 @@ Not here: whether a delivered measure was right; derived fields are never compar
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import shapely
 from pyproj import CRS
 
 from merestone.contract.contract import Contract, Field
 from merestone.errors import UsageError
 from merestone.geometry import kernel
+from merestone.later import later
 from merestone.normalise.values import arrow_type
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.systems import horizontal, of_code
 from merestone.reference.units import AREAS, LENGTHS, unit_of
+
+if TYPE_CHECKING:
+    import shapely
+else:
+    shapely = later("shapely")
 
 
 def with_derived(batch: pa.RecordBatch, contract: Contract, geometry: str) -> pa.RecordBatch:

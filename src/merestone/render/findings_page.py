@@ -8,18 +8,24 @@ The look and the drawing are in findings.html, findings.css and findings.js besi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import shapely
 
 from merestone.dataclass import dataclass
 from merestone.geometry import kernel
 from merestone.geometry.form import Shapes
 from merestone.json_value import Json
+from merestone.later import later
 from merestone.render.page import self_contained
 from merestone.results.result import CheckResult
 from merestone.words import plural
+
+if TYPE_CHECKING:
+    import shapely
+else:
+    shapely = later("shapely")
 
 PLACES = 2_000
 """How many places a page shows, the same number of each finding where there are more; what is left out is said on the page."""

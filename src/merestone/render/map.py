@@ -9,19 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
-import shapely
 
 from merestone.dataclass import dataclass
 from merestone.json_value import Json
+from merestone.later import later
 from merestone.reference.ground import METRES_PER_DEGREE
 from merestone.render.page import self_contained
 from merestone.render.sampling import ACROSS, Cells
 from merestone.results.result import CLASSES, Counts
 from merestone.words import plural
+
+if TYPE_CHECKING:
+    import shapely
+else:
+    shapely = later("shapely")
 
 FEATURES = 5_000
 """How many changed features a page draws; where there are more, it says how many of each class every cell holds."""

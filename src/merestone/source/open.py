@@ -6,11 +6,8 @@ Not here: any one format (`vector`, `shapefile`, `geoparquet`), which file is me
 from __future__ import annotations
 
 from merestone.errors import SourceError
-from merestone.source.geoparquet import GeoParquetSource
 from merestone.source.located import locate
 from merestone.source.port import Source, SourceSpec, UnreadableValueError
-from merestone.source.shapefile import ShapefileSource
-from merestone.source.vector import VectorSource
 
 _REFUSED = {"crs_mismatch", "link", "member_twice", "partial", "position"}  # what stands in the rows is then not what was meant
 
@@ -23,10 +20,17 @@ def open_source(spec: SourceSpec) -> Source:
         UsageError: a format of a later version, or an asserted CRS that is none.
     """
     found = locate(spec)
+    # A reader is loaded for its format: GDAL takes a tenth of a second, and GeoParquet has no need of it.
     if found.format == "Parquet":
+        from merestone.source.geoparquet import GeoParquetSource  # noqa: PLC0415 - as said
+
         return GeoParquetSource(spec, found)
     if found.format == "ESRI Shapefile":
+        from merestone.source.shapefile import ShapefileSource  # noqa: PLC0415 - as said
+
         return ShapefileSource(spec, found)
+    from merestone.source.vector import VectorSource  # noqa: PLC0415 - as said
+
     return VectorSource(spec, found)
 
 

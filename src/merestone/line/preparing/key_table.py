@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet as pq
 
 from merestone.columnar import hashing
@@ -42,10 +41,12 @@ def read_key_table(path: str, before: JsonObject, after: JsonObject) -> tuple[Ha
         if path.lower().endswith((".parquet", ".geoparquet")):
             table = pq.read_table(path)
         else:
-            text = pa.csv.ConvertOptions(
+            from pyarrow import csv  # noqa: PLC0415 - few publications have such a table
+
+            text = csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, quoted_strings_can_be_null=False
             )
-            table = pa.csv.read_csv(path, convert_options=text)
+            table = csv.read_csv(path, convert_options=text)
     except (OSError, pa.ArrowException) as fault:
         raise UsageError(f"key_migration {path} cannot be read: {fault}", field="key_migration", hint=hint) from fault
     missing = [name for name in names if name not in table.column_names]

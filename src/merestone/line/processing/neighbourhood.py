@@ -6,6 +6,7 @@ Not here: the rules and their words (`gate.topology`), the judgement itself (`ju
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,19 +18,25 @@ from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, Known, sort_by_hash
 from merestone.dataset.manifest import Manifest
 from merestone.engine.port import Engine
-from merestone.gate import topology
-from merestone.gate.topology import Breach, Ints, Name, Rules
 from merestone.identity import key as keys
+from merestone.later import later
 from merestone.line.comparing.key_order import key_bytes
 from merestone.line.judging.change_verdict import ChangeVerdict
 from merestone.line.preparing.prepared import Prepared
 from merestone.line.preparing.reading import KEY
-from merestone.line.processing.judge_topology import Staying, TopologyUnit, joined_binary, judge_topology
 from merestone.line.processing.process import Processed
 from merestone.line.receiving.candidates import Candidates
 from merestone.line.run import Run
 from merestone.results.finding import Finding
 from merestone.scratch.spool import ROW
+
+if TYPE_CHECKING:
+    from merestone.gate import topology
+    from merestone.gate.topology import Breach, Ints, Name, Rules
+    from merestone.line.processing import judge_topology as near
+else:
+    topology = later("merestone.gate.topology")
+    near = later("merestone.line.processing.judge_topology")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +61,8 @@ def judge_delivery(prepared: Prepared, candidates: Candidates, processed: Proces
         return TopologyOfDelivery([], [], name)
     geometry = [batch.column(prepared.geometry) for batch in processed.spool.batches()]
     good = np.flatnonzero(~processed.misshapen)
-    unit = TopologyUnit(rules, joined_binary(geometry).take(pa.array(good)), processed.absent(misshapen=True))
-    [found] = engine.run_units(judge_topology, [unit])
+    unit = near.TopologyUnit(rules, near.joined_binary(geometry).take(pa.array(good)), processed.absent(misshapen=True))
+    [found] = engine.run_units(near.judge_topology, [unit])
     breaches = [replace(each, one=_spooled(good, each.one), other=_spooled(good, each.other)) for each in found.breaches]
     return TopologyOfDelivery(topology.findings(breaches, rules, name), breaches, name)
 
@@ -87,8 +94,8 @@ def judge_version(run: Run, known: Known, verdict: ChangeVerdict, processed: Pro
         left = frozenset(verdict.names[code] for code in going.tolist())
         if not len(arriving) and not left:
             return []
-    unit = TopologyUnit(rules, arriving, processed.absent(misshapen=False), staying, left)
-    [found] = run.engine.run_units(judge_topology, [unit])
+    unit = near.TopologyUnit(rules, arriving, processed.absent(misshapen=False), staying, left)
+    [found] = run.engine.run_units(near.judge_topology, [unit])
     number = run.delivery.candidates.row
 
     def name(places: Ints) -> list[tuple[str | None, int | None]]:
@@ -103,6 +110,8 @@ def judge_version(run: Run, known: Known, verdict: ChangeVerdict, processed: Pro
 
 
 def _rules(prepared: Prepared) -> Rules | None:
+    if prepared.contract.topology_rule_set == "none":
+        return None
     return topology.rules_of(prepared.contract, metres=prepared.projection.metres, geographic=prepared.projection.geographic)
 
 
@@ -121,14 +130,14 @@ def _arriving(verdict: ChangeVerdict, geometry: str, fresh: npt.NDArray[np.bool_
             shapes.append(batch.column(geometry).take(pa.array(at)))
             names.append(batch.column(KEY).take(pa.array(at)))
             rows.append(row[at])
-    return joined_binary(shapes), joined_binary(names), np.concatenate(rows)
+    return near.joined_binary(shapes), near.joined_binary(names), np.concatenate(rows)
 
 
-def _staying(run: Run, leaves: Halves) -> Staying | None:
+def _staying(run: Run, leaves: Halves) -> near.Staying | None:
     """The published features that a change leaves alone; None before the first version, and under other keys, where every row is stored anew."""
     terms = run.terms
     if run.head is None or terms.parent.rekeyed:  # under other keys none can have been refused
         return None
     names, schema = terms.reading.key_columns, terms.layout.row_schema
     wanted = pa.schema([schema.field(name) for name in (*names, terms.geometry)])
-    return Staying(run.store.url, run.files, wanted, names, terms.geometry, leaves[sort_by_hash(leaves)])
+    return near.Staying(run.store.url, run.files, wanted, names, terms.geometry, leaves[sort_by_hash(leaves)])

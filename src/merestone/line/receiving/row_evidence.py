@@ -64,6 +64,14 @@ def of_rows(faults: Sequence[RowFaults], rows: npt.NDArray[np.bool_]) -> list[Ro
     return out
 
 
+def _in_python(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with times that Python's are too coarse for as text; what pyarrow gives for them otherwise depends on whether pandas is installed."""
+    for place, column in enumerate(rows.schema):
+        if getattr(column.type, "unit", None) == "ns":
+            rows = rows.set_column(place, column.name, rows.column(place).cast(pa.string()))
+    return rows
+
+
 def _rejects(faults: Sequence[RowFaults], number: npt.NDArray[np.int64], ids: Any, rows: Any, geometry: Any) -> Any:
     """One line for each row and fault (pyarrow.Table of REJECTS_SCHEMA)."""
     parts = []
@@ -73,7 +81,7 @@ def _rejects(faults: Sequence[RowFaults], number: npt.NDArray[np.int64], ids: An
         if each.severity != "error" or not len(each.rows):
             continue
         at = pa.array(each.rows)
-        delivered = [json.dumps(row, ensure_ascii=False, default=str) for row in attributes.take(at).to_pylist()]
+        delivered = [json.dumps(row, ensure_ascii=False, default=str) for row in _in_python(attributes.take(at)).to_pylist()]
         size = len(each.rows)
         parts.append(
             pa.Table.from_arrays(
