@@ -12,7 +12,7 @@ SOURCES := pyproject.toml setup.py $(wildcard src/merestone/columnar/*.[ch] src/
 # Bytecode is kept, whatever the environment says: a command that compiles its modules at each start takes half as long again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-memory test-lowest test-without-kernel lint bench sanitize soak field bench-estate docs wheel clean
+.PHONY: help demo test test-memory test-lowest test-without-kernel lint bench sanitize soak field bench-estate docs wheel clean types style
 
 help:              ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -26,8 +26,11 @@ $(VENV)/.run: $(SOURCES) | $(VENV)/bin/python
 
 $(VENV)/.test: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) install -e '.[test]'
-	$(PIP) download --no-deps -d $(VENV)/xsd $(XSD_WHEELS) || echo 'no ISO schemas: the tests that need them are skipped'
 	@touch $@ $(VENV)/.run
+
+$(VENV)/.xsd: Makefile | $(VENV)/bin/python
+	$(PIP) download --no-deps -d $(VENV)/xsd $(XSD_WHEELS) || echo 'no ISO schemas: the tests that need them are skipped'
+	@touch $@
 
 $(VENV)/pycsw/.made: | $(VENV)/bin/python
 	$(PYTHON) -m venv $(VENV)/pycsw
@@ -57,7 +60,7 @@ $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
 demo: $(VENV)/.run  ## the main job on real data: publish, publish again, look at the change, see a refusal
 	@$(BIN)/python examples/demo.py
 
-test: $(VENV)/.test  ## the tests, under ten minutes
+test: $(VENV)/.test $(VENV)/.xsd  ## the tests, under ten minutes
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not soak and not field'
 
 test-lowest:       ## the tests on the oldest versions that pyproject.toml allows
@@ -71,14 +74,19 @@ test-without-kernel: ## the tests with NumPy in the place of the compiled kernel
 	MERESTONE_WITHOUT_KERNEL=1 $(VENV)-numpy/bin/python -m pip --disable-pip-version-check --quiet install '.[test]'
 	cd tests && ../$(VENV)-numpy/bin/python -P -m pytest -q -n auto --dist worksteal -m 'not soak and not field'
 
-test-memory: $(VENV)/.test  ## the tests of the line on a store in memory, with the manners of an object store
+test-memory: $(VENV)/.test $(VENV)/.xsd  ## the tests of the line on a store in memory, with the manners of an object store
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not soak and not field' tests/line --store memory
 
 lint: $(VENV)/.dev  ## format, ruff, strict types, import layers
+	@$(MAKE) --no-print-directory -j2 types style
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+style: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/python -m pytest -q tests/test_banned_calls.py
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 bench-estate: $(VENV)/.bench  ## nights of 34 million points against reading once and DuckDB's rebuild; 60 GB of disk, half an hour
@@ -102,7 +110,7 @@ sanitize: $(VENV)/.test  ## the compiled extensions under the address and undefi
 		sh -c '../$(BIN)/python -m pytest -q -p sanitized -p no:cacheprovider -m "not soak and not field" columnar geometry identity/test_vectors.py \
 			&& ../$(BIN)/python -c "import sanitized; from geometry import fuzz; print(fuzz.main(60), \"inputs; both paths agree\")"'
 
-soak: $(VENV)/.test $(VENV)/pycsw/.made $(VENV)/readers/.made  ## the long tests, also through a real catalogue, an old Arrow and Spark
+soak: $(VENV)/.test $(VENV)/.xsd $(VENV)/pycsw/.made $(VENV)/readers/.made  ## the long tests, also through a real catalogue, an old Arrow and Spark
 	MERESTONE_PYCSW='$(abspath $(VENV)/pycsw)' MERESTONE_READERS='$(abspath $(VENV)/readers)' $(BIN)/python -m pytest -q -rP -m soak
 
 field: $(VENV)/.field  ## the large public datasets: make field SHARED=DIR
