@@ -11,6 +11,7 @@ import shapely
 from merestone.errors import SourceError
 from merestone.source.open import open_source
 from merestone.source.port import SourceSpec
+from source.gdal_times import TIMES_ARE_TEXT
 
 POINT = '<gml:Point srsName="EPSG:4326"><gml:coordinates>{},2</gml:coordinates></gml:Point>'
 
@@ -68,6 +69,11 @@ def wrong(source):
 def test_a_cell_of_gml_that_is_no_value_of_its_column_is_named(tmp_path, cells, row):
     source = gml(tmp_path, *cells)
     text = cells[row - 1].replace("</o:w><o:w>", " and ")
+    if TIMES_ARE_TEXT and cells[0].startswith(("2020-", "03:")):
+        whole = [each.split("</o:w><o:w>") for each in cells]
+        found = table(source)["w"].to_pylist()
+        assert (wrong(source), [each if isinstance(each, list) else [each] for each in found]) == ({}, whole)
+        return
     assert wrong(source) == {("w", row): text}
     for batch_rows in (1, 65_536):
         found = table(source, batch_rows)["w"].to_pylist()
@@ -119,7 +125,7 @@ def test_a_time_of_esri_json_is_read_or_named(tmp_path, kind, value, read):
     assert ("w", 2) in wrong(source) if read is None else not wrong(source)
     found = table(source)["w"]
     found = found.cast(pa.int64()) if pa.types.is_time(found.type) and found.type.unit == "ns" else found
-    assert found.to_pylist()[1] == read
+    assert found.to_pylist()[1] == (value if read is not None and kind == "TimeOnly" and TIMES_ARE_TEXT else read)
 
 
 def places(source, name):

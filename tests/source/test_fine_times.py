@@ -12,6 +12,7 @@ import shapely
 
 from merestone.source.open import open_source
 from merestone.source.port import SourceSpec
+from source.gdal_times import TIMES_ARE_TEXT
 
 WHEN = ["2020-01-02T03:04:05.123456Z", "2020-01-02T03:04:05.123Z", None, "2020-01-02T03:04:05.000000001+01:00", "2020-01-02T03:04:05Z"] * 3
 HOUR = ["03:04:05.123456", "03:04:05.5", None, "23:59:59.999999999", "03:04:05"] * 3
@@ -49,18 +50,19 @@ def test_nothing_of_a_time_is_cut(tmp_path, name):
         found = rows_of(tmp_path / name, batch_rows)
         assert found["when"].to_pylist() == WHEN, batch_rows
         hours = found["hour"]
-        if name == "a.gml":
+        if name == "a.gml" and not TIMES_ARE_TEXT:
             assert hours.type == pa.time64("ns")
             assert hours.cast(pa.int64()).to_pylist() == NANOSECONDS, batch_rows
-            assert pc.unique(found["note"]).to_pylist() == ["at 03:04:05.123456"]
         else:
             assert hours.to_pylist() == HOUR, batch_rows
+        if name == "a.gml":
+            assert pc.unique(found["note"]).to_pylist() == ["at 03:04:05.123456"]
 
 
 def test_a_gml_with_milliseconds_keeps_the_types_that_gdal_gives_it(tmp_path):
     gml(tmp_path / "a.gml", WHEN[1:3], HOUR[1:3])
     found = rows_of(tmp_path / "a.gml", 1)
-    assert found["hour"].type == pa.time32("ms")
+    assert found["hour"].type == (pa.string() if TIMES_ARE_TEXT else pa.time32("ms"))
     assert found["when"].to_pylist() == WHEN[1:3]
 
 
