@@ -18,6 +18,7 @@ from merestone.cli import progress as watching
 from merestone.dataset.record import read_records
 from merestone.line import environment
 from merestone.line.undisturbed import undisturbed
+from merestone.results.progress import Progress
 from merestone.source import sqlite_bound
 from merestone.writer.records import intents
 
@@ -102,7 +103,21 @@ def test_a_pipe_and_q_show_nothing_and_v_a_line_a_stage(name, commands, mereston
         assert "rows/s" not in ended.err
         assert not any(f"{stage}: " in ended.err for stage in STAGES[name]), ended.err
     assert f"{STAGES[name][0]}: " in told.err or "already" in told.said, told.err
+    if name in {"check", "publish"}:
+        assert re.search(r"^read the delivery: [0-9.]+ s, 4\d rows$", told.err, re.MULTILINE), told.err
     assert len(quiet.out) <= len(piped.out)
+
+
+def test_the_line_counts_the_rows_of_a_stage_once_and_takes_a_total_that_comes_late(monkeypatch):
+    monkeypatch.setattr(watching, "_WAIT", 3600)
+    line = watching._Line()
+    for rows, total in ((0, None), (10, None), (25, 100), (60, 100)):
+        line(Progress("pass 1", rows, total))
+        assert (line._bar.n, line._bar.total) == (rows, total)
+    line(Progress("pass 2", 5, 7))
+    assert (line._bar.n, line._bar.total, line._bar.desc) == (5, 7, "process candidates")
+    line(Progress("pass 2", ended=True))
+    assert line._bar is None
 
 
 # --- signals -----------------------------------------------------------------------------------------------------------------------------

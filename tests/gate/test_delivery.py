@@ -41,10 +41,6 @@ def test_no_null_keys_is_no_finding():
     assert null_keys("pid", np.array([], dtype=np.int64)) is None
 
 
-def test_a_null_component_is_named():
-    assert null_keys("a, b", np.array([4]), part="b").observed == "1 null b in the key (row 4 of the file)"
-
-
 def test_duplicate_keys_name_the_key_and_all_rows():
     rows = np.array([1, 2, 3, 4, 5, 6])
     groups = equal_groups(np.array([3, 9, 7, 1, 8, 7], dtype=np.uint64), rows)

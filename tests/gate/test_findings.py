@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from merestone.gate.findings import FindingLines, FindingTally, findings_table, name_rows, reasons, rejected
 from merestone.results.finding import RowFaults, Sample
+from merestone.rules import catalogue
 
 
 def faults(rows, observed, rule="enum", severity="error", field="use"):
@@ -70,6 +72,16 @@ def test_an_empty_tally_is_false_and_empty_faults_leave_it_so():
 def test_numeric_keys_are_not_taken_for_row_numbers():
     assert name_rows([Sample("7", 3), Sample("9", 4)], 2) == "rows with key 7 and 9"
     assert name_rows([Sample("b", 2)], 1) == "row b"
+
+
+@pytest.mark.parametrize(
+    ("key", "said"), [("49", "key 49: ring self-intersection"), ("b7", "b7 ring self-intersection"), (None, "row 1 ring")]
+)
+def test_a_numeric_key_before_what_is_seen_is_no_count_of_it(key, said):
+    tally = FindingTally()
+    fault = catalogue.VALIDITY.faults("geometry", np.array([0]), pa.array(["ring self-intersection"]))
+    tally.add([fault], rows=np.array([1]), ids=pa.array([key], pa.string()))
+    assert said in tally.findings()[0].observed
 
 
 def test_only_errors_reject_and_reasons_hold_every_fault_of_a_row():

@@ -31,6 +31,12 @@ def test_no_place_is_left_out_for_its_place_in_the_list(order):
     assert counts.min() > 0.5 * counts.mean()
 
 
+def test_the_rows_of_one_cell_are_taken_from_all_of_its_list():
+    """Rows of a cell come in the order of their keys, and what one night did to neighbours stands together."""
+    drawn = sample(np.zeros(1000, np.int64), np.tile([[5.0, 52.0]], (1000, 1)), 10)
+    assert np.diff(drawn).tolist() == [100] * 9
+
+
 def test_a_crowded_cell_leaves_room_for_lonely_ones():
     xy = np.concatenate([np.tile([[50.0, 20.0]], (9000, 1)), places(100)])
     drawn = sample(np.zeros(len(xy), np.int64), xy, 200)

@@ -76,19 +76,11 @@ def equal_groups(hashes: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64]) ->
     return KeyGroups(rows[order[np.repeat(begins, sizes) + within]], starts)
 
 
-def null_keys(field: str, rows: npt.NDArray[np.int64], *, part: str | None = None) -> Finding | None:
-    """Rows without a key (docs/spec/gate.md#keys).
-
-    Args:
-        field: the key column, or the columns joined by ", ".
-        rows: row numbers (from 1) where the key, or the component `part` of it, is null.
-        part: the component, where the key has several.
-    """
+def null_keys(field: str, rows: npt.NDArray[np.int64]) -> Finding | None:
+    """Rows (from 1) without a key, or with a null in a part of it (docs/spec/gate.md#keys)."""
     if not len(rows):
         return None
-    what = "null key" if part is None else f"null {part} in the key"
-    if len(rows) > 1:
-        what = "null keys" if part is None else f"nulls in {part}, a part of the key"
+    what = "null key" if len(rows) == 1 else "null keys"
     return catalogue.KEY_NULL.finding(field, count=len(rows), features=_samples(rows), what=what, rows=_rows(rows))
 
 
