@@ -235,6 +235,23 @@ def test_a_view_that_never_ends(query, product):
     assert "store its rows in a table" in caught.value.hint
 
 
+SLOW = {  # few steps of SQLite, each of which takes long
+    "large values": "length(hex(randomblob(2000000)))",
+    "replaced text": "length(replace(hex(zeroblob(1000000)), '00', 'ab'))",
+    "patterns": "hex(zeroblob(1000000)) like '%00%00%00%00%1'",
+}
+
+
+@pytest.mark.parametrize("value", SLOW.values(), ids=SLOW)
+def test_a_view_that_is_slow_in_time_ends_with_its_name(value, product, monkeypatch):
+    monkeypatch.setattr(sqlite_bound, "LEAST_SECONDS", 0.4)
+    monkeypatch.setattr(sqlite_bound, "BYTES_PER_SECOND", 1e12)
+    with_view(product.first, f"select fid, ({ENDLESS} select sum({value}) from n where x < 100000) as pid, geom from {{0}}")  # noqa: S608 - as above
+    with pytest.raises(SourceError, match=r"a query that goes on after 0.4 s: it may have no end") as caught:
+        open_source(SourceSpec(str(product.first)))
+    assert "store its rows in a table" in caught.value.hint
+
+
 @pytest.mark.usefixtures("few_steps")
 def test_a_view_that_never_ends_beside_the_layer_ends_every_command_well(product, merestone):
     with_view(product.first, VIEWS["no first row"])

@@ -43,12 +43,14 @@ _NO_DEGREES = 360.0
 class Reference:
     """A box in which positions are expected, x before y, in the delivered CRS; across the antimeridian its west is east of its east.
 
-    `margin`: a row counts as outside only when it is this much of the box's size away; 0 where nothing at all may lie outside.
+    `margin`: a row counts as outside only when it is this much of the box's size away; 0 where nothing at all may lie outside. `version`: the one
+    whose extent it is, "" for a box that no delivery made.
     """
 
     name: str
     box: Box
     margin: float = 0.0
+    version: str = ""
 
     @property
     def grown(self) -> Box:
@@ -233,11 +235,18 @@ def _decide(ground: Ground, counts: Census) -> Verdict:
         return Verdict("units", evidence, _other_unit(ground, counts, evidence))
     decided, as_a_whole = counts.given + counts.swapped, _as_a_whole(counts)
     if (counts.swapped >= _ALL * decided and counts.swapped > _MANY * total) or (not decided and as_a_whole == "swapped"):
+        alone = _alone(ground, counts)
         return Verdict(
             "swapped",
             evidence,
             catalogue.AXIS_ORDER.finding(
-                ground.column, count=counts.swapped or total, order=_order(ground), crs=ground.crs, evidence="; ".join(evidence)
+                ground.column,
+                count=counts.swapped or total,
+                case="last" if alone else "",
+                order=_order(ground),
+                crs=ground.crs,
+                evidence="; ".join(evidence),
+                version=alone,
             ),
         )
     if counts.far >= _ALL * total and counts.far > counts.alien and not counts.given:
@@ -269,6 +278,13 @@ def _decide(ground: Ground, counts: Census) -> Verdict:
     if ground.stated:
         return Verdict("stated", (*evidence, "the order is stated by the contract's extent, not measured"), None, bulk, strays)
     return Verdict("undecidable", evidence, _undecided(ground, counts, evidence), bulk, strays)
+
+
+def _alone(ground: Ground, counts: Census) -> str:
+    """The version whose extent alone says that axes are swapped, "" where another box says so too: that version may be the swapped one."""
+    held = np.asarray(counts.held).reshape(-1, 2).tolist()
+    said = [each.version for each, (here, there) in zip(ground.references, held, strict=True) if there > here]
+    return said[0] if len(said) == 1 else ""
 
 
 def _as_a_whole(counts: Census) -> Literal["ok", "swapped"] | None:

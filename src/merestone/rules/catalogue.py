@@ -613,11 +613,17 @@ AXIS_ORDER = Rule(
         "Exchange x and y at the source, or agree on the order in `axis_order` (what is stored is x, y in either case).",
     ),
     cases={
+        "last": Words(
+            "{order} in {crs}",
+            "x and y are swapped: {evidence}",
+            "Exchange x and y at the source, or agree on the order in `axis_order` (what is stored is x, y in either case). If {version} is the one that is "
+            "swapped, state in the contract the `extent` in which positions lie, raise its stamp, publish again, and confirm the change.",
+        ),
         "undecidable": Words(
             "positions that show which ordinate is x in {crs}",
             "undecidable whether x and y are swapped: {evidence}. Positions are {ways}, read as x y",
             "State in the contract the `extent` in which positions lie, as xmin, ymin, xmax, ymax.",
-        )
+        ),
     },
 )
 UNITS = Rule(

@@ -125,7 +125,7 @@ def ground_of(column: str, operation: Operation, extent: Box | None, epsg: int, 
         box = extent if operation.source == agreed else box_in(extent, agreed, operation.source)
         references += [Reference("the contract's extent", box, 0.5)] if box is not None else []
     if there is not None and last is not None:
-        references.append(Reference(f"the extent of v{last.version}", there, 1.0))
+        references.append(Reference(f"the extent of v{last.version}", there, 1.0, f"v{last.version}"))
     known = () if degrees else tuple(each.box for each in references)
     area, in_degrees = area_of_use(operation.source), degrees_of_use(operation.source)
     if degrees and area is not None and area[2] > DEGREES[2]:  # across the antimeridian: both ends of the globe
