@@ -278,7 +278,14 @@ def test_publish_refuses_what_check_refuses(product, name, change):
 
 def test_the_next_night_finds_the_measures_in_the_manifest(product):
     kept = product.manifest().delivery["coordinates"]["geometry"]
-    assert kept == {"features": N, "vertices": 7 * N, "span": kept["span"], "precision": PROMISED, "coarse": 0}
+    assert kept == {
+        "features": N,
+        "vertices": 7 * N,
+        "span": kept["span"],
+        "precision": PROMISED,
+        "coarse": 0,
+        "coarse_axes": kept["coarse_axes"],
+    }
 
 
 # --- quick ways, and what they stand for -------------------------------------------------------------------------------------------------

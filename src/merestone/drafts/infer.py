@@ -20,7 +20,7 @@ from merestone.contract.field_type import MAX_DECIMAL
 from merestone.dataclass import dataclass
 from merestone.errors import UsageError
 from merestone.gate.delivery import equal_groups, text_hash
-from merestone.gate.fineness import Lattice, coarse_features, measured_precision
+from merestone.gate.fineness import Lattice, axis_precision, coarse_features
 from merestone.geometry import kernel
 from merestone.normalise.values import delivered_kind
 from merestone.source.columns import is_json_text
@@ -93,13 +93,18 @@ class GeometryFacts:
     nulls: int
     empty: int
     ordinates: int
-    decimals: int
-    """Measured precision: 0 to 16, 16 for ordinates on no grid."""
+    axes: tuple[int, int]
+    """Decimals along x and along y, as measured: 0 to 16, 16 for ordinates on no grid."""
     single: bool
-    """Whether every ordinate looked at is a 32-bit float that was widened; `decimals` is then what such a float holds."""
+    """Whether every ordinate looked at is a 32-bit float that was widened; `axes` are then what such a float holds."""
     bounds: tuple[float, float, float, float]
     coarse: tuple[float, ...] = ()
     """The share of features that lie on the grid of 1, 0.1, ... with all ordinates, of a sample; 0 where they form a regular lattice."""
+
+    @property
+    def decimals(self) -> int:
+        """The decimals that no ordinate needs more of, but for noise: those of the finer axis."""
+        return max(self.axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +209,8 @@ class Inference:
         seen = self._seen
         whole_z, whole_m = (0 < seen["present"] == seen[name] for name in ("z", "m"))
         dimensions: Dimensions = "xyzm" if whole_z and whole_m else "xyz" if whole_z else "xym" if whole_m else "xy"
-        decimals = measured_precision(self._histogram)
-        held = _decimals_of_singles(np.concatenate(self._singles), decimals) if self._singles else decimals
+        axes = axis_precision(self._histogram)
+        held = _decimals_of_singles(np.concatenate(self._singles), axes) if self._singles else axes
         bounds = tuple(float(value) if np.isfinite(value) else float("nan") for value in self._bounds)
         return GeometryFacts(
             _geometry_type(self._kinds - {0, 255}),
@@ -214,7 +219,7 @@ class Inference:
             seen["empty"],
             int(self._histogram.sum()),
             held,
-            held < decimals,
+            held != axes,
             (bounds[0], bounds[1], bounds[2], bounds[3]),
             self._coarse(),
         )
@@ -233,19 +238,21 @@ class Inference:
         return tuple(shares)
 
 
-def _decimals_of_singles(boxes: npt.NDArray[np.float32], measured: int) -> int:
-    """How many decimals 32-bit floats hold: those of their shortest spelling, and no more than the gap between neighbours allows.
+def _decimals_of_singles(boxes: npt.NDArray[np.float32], measured: tuple[int, int]) -> tuple[int, int]:
+    """How many decimals 32-bit floats hold along x and y: those of their shortest spelling, and no more than the gap between neighbours allows.
 
     Where that spelling is as long as the measured decimals, the values are decimal ones that such a float holds exactly.
     """
-    spelt, gaps = [], []
-    for axis in (boxes[:, (0, 2)].ravel(), boxes[:, (1, 3)].ravel()):
+    out = list(measured)
+    for place, axis in enumerate((boxes[:, (0, 2)].ravel(), boxes[:, (1, 3)].ravel())):
         held = axis[np.isfinite(axis)]
-        if len(held):
-            decimals = [len(np.format_float_positional(each, unique=True, trim="-").partition(".")[2]) for each in held]
-            spelt.append(int(np.quantile(decimals, 0.99, method="higher")))
-            gaps.append(max(0, math.floor(-math.log10(float(np.spacing(np.abs(held).max()))))))
-    return measured if not spelt or min(spelt) >= measured else min(*spelt, *gaps)
+        if not len(held):
+            continue
+        decimals = [len(np.format_float_positional(each, unique=True, trim="-").partition(".")[2]) for each in held]
+        spelt = int(np.quantile(decimals, 0.99, method="higher"))
+        if spelt < measured[place]:
+            out[place] = min(spelt, max(0, math.floor(-math.log10(float(np.spacing(np.abs(held).max()))))))
+    return out[0], out[1]
 
 
 def _geometry_type(kinds: set[int]) -> GeometryType:

@@ -442,17 +442,22 @@ def epsg_of(column: GeometryColumn, bounds: tuple[float, ...], path: str) -> tup
 
 def precision_of(epsg: int, geometry: GeometryFacts) -> tuple[int, str]:
     """The decimals to draft for coordinates whose decimals were measured, and why."""
-    degrees, measured, ordinates = _geographic(epsg), geometry.decimals, geometry.ordinates
+    degrees, ordinates = _geographic(epsg), geometry.ordinates
     usual = _USUAL[degrees]
     if geometry.single:
-        wanted = possible_precision(epsg, min(usual, measured))
+        wanted = possible_precision(epsg, min(usual, geometry.decimals))
         return wanted, f"the coordinates are 32-bit floats, which hold about {_ground(epsg, wanted)} here"
-    if measured > _FINEST[degrees]:
-        return possible_precision(epsg, usual), f"the coordinates lie on no grid; this is about {_ground(epsg, usual)} on the ground"
+    measured = max((each for each in geometry.axes if each <= _FINEST[degrees]), default=0)
+    if geometry.decimals > _FINEST[degrees]:
+        wanted = possible_precision(epsg, max(usual, measured))
+        return wanted, f"the coordinates lie on no grid; this is about {_ground(epsg, wanted)} on the ground"
     if ordinates < JUDGED_ORDINATES:
         wanted = possible_precision(epsg, max(usual, measured))
         return wanted, f"a guess: {ordinates:,} ordinates are too few to measure"
-    return possible_precision(epsg, measured), f"measured: 99 % of {ordinates:,} ordinates have {measured} decimals or fewer"
+    if len(set(geometry.axes)) == 1:
+        return possible_precision(epsg, measured), f"measured: 99 % of {ordinates:,} ordinates have {measured} decimals or fewer"
+    each_axis = " and ".join(f"{each} along {axis}" for each, axis in zip(geometry.axes, "xy", strict=True))
+    return possible_precision(epsg, measured), f"measured: 99 % of the ordinates of each axis have so many decimals or fewer: {each_axis}"
 
 
 def allowed_rejects(lost: float) -> float | None:

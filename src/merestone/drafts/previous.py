@@ -207,12 +207,16 @@ def _geometry(now: GeometryFacts | None, then: GeometryFacts | None) -> tuple[Ge
         said.append(f"positions have {now.dimensions} now and had {then.dimensions} before: drafted as any")
     judged = [each for each in (now, then) if each.ordinates >= JUDGED_ORDINATES] or [now]
     coarser = min(judged, key=lambda each: each.decimals)
+    if coarser is then and coarser.decimals < now.decimals:
+        said.append(
+            f"coordinates have {now.decimals} decimals now and had {then.decimals} before: drafted for {then.decimals}, which both have"
+        )
     return replace(
         now,
         type=kind,
         nulls=now.nulls + then.nulls,
         empty=now.empty + then.empty,
-        decimals=coarser.decimals,
+        axes=coarser.axes,
         ordinates=coarser.ordinates,
         single=coarser.single,
         coarse=coarser.coarse,

@@ -124,8 +124,16 @@ class Fineness:
 
     def record(self, promised: int | None) -> JsonObject:
         """What a version keeps: the next night is held to it. `promised` is the grid that `coarse` was counted for, None where it was not."""
-        kept = {"features": self.features, "vertices": self.vertices, "span": float(f"{self.span:.12g}")}
-        return kept if promised is None else kept | {"precision": promised, "coarse": self.coarse}
+        kept: JsonObject = {"features": self.features, "vertices": self.vertices, "span": float(f"{self.span:.12g}")}
+        if promised is None:
+            return kept
+        return kept | {"precision": promised, "coarse": self.coarse, "coarse_axes": [round(each, 6) for each in self.coarse_axes(promised)]}
+
+    def coarse_axes(self, promised: int) -> tuple[float, float]:
+        """The share of the ordinates along x, and along y, that lie on a grid ten times coarser than promised."""
+        totals = np.maximum(self.decimals.sum(axis=1), 1)
+        along_x, along_y = (self.decimals[:, :promised].sum(axis=1) / totals).tolist()
+        return along_x, along_y
 
 
 def promised_decimals(contract: Contract, column: Field | None) -> int:
@@ -198,23 +206,22 @@ def _on_grid(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.b
         return np.where(np.abs(steps) < _EXACT, on, np.fmod(steps, 10) == 0)
 
 
-def measured_precision(histogram: Counts) -> int:
-    """The least d for which 99 % of ordinates lie on the 10^-d grid, the lower axis counting.
+def axis_precision(histogram: Counts) -> tuple[int, int]:
+    """Along x and along y, the least d for which 99 % of the ordinates lie on the 10^-d grid.
 
     Args:
         histogram: (2, 17) from `geometry.kernel.decimals`: per axis, how many ordinates need exactly d decimals (16: more than 15).
 
     Returns:
-        0 to 16. 16 means finer than any contract can promise: ordinates off every grid.
+        0 to 16 each. 16 means finer than any contract can promise: ordinates off every grid. 0 where there are none.
     """
-    finest = []
-    for axis in histogram:
-        total = int(axis.sum())
-        if total == 0:
-            continue
-        share = np.cumsum(axis) / total
-        finest.append(int(np.argmax(share >= _ON_GRID)))
-    return min(finest) if finest else 0
+    along_x, along_y = (int(np.argmax(np.cumsum(axis) / max(int(axis.sum()), 1) >= _ON_GRID)) for axis in histogram)
+    return along_x, along_y
+
+
+def measured_precision(histogram: Counts) -> int:
+    """The decimals that both axes have: `axis_precision` of the coarser one. What no row may lose is that of the finer one."""
+    return min(axis_precision(histogram))
 
 
 def precision(
@@ -222,8 +229,8 @@ def precision(
 ) -> Finding | None:
     """Whether the delivered coordinates are as fine as the contract promises (delivered CRS equal to the contract's only).
 
-    Coordinates finer than promised are not a breach: they are rounded. First all ordinates together, then feature by feature, since many
-    coarse features hide behind a few fine ones. Below 1,000 ordinates nothing is decided; a warning says so only where they look coarser.
+    Coordinates finer than promised are not a breach: they are rounded. First all ordinates together, then axis by axis and feature by
+    feature, since coarse ones hide behind fine ones. Below 1,000 ordinates nothing is decided; a warning says so only where they look coarser.
 
     Args:
         contract: the promise.
@@ -235,11 +242,12 @@ def precision(
     name = contract.geometry_name if column is None else column.name
     promised = promised_decimals(contract, column)
     ordinates = int(counts.decimals.sum())
-    measured = measured_precision(counts.decimals)
+    measured = max(axis_precision(counts.decimals))
     if ordinates == 0:
         return None
     if measured >= promised:
-        return _feature_by_feature(name, promised, counts, last or {}, version)
+        found = [each(name, promised, counts, last or {}, version) for each in (_axis_by_axis, _feature_by_feature)]
+        return next((each for each in found if each and each.severity == "error"), found[0] or found[1])
     if ordinates < JUDGED_ORDINATES:
         return catalogue.PRECISION.finding(
             name,
@@ -252,6 +260,34 @@ def precision(
             enough=JUDGED_ORDINATES,
         )
     return catalogue.PRECISION.finding(name, count=ordinates, promised=promised, ordinates=ordinates, measured=measured)
+
+
+def _axis_by_axis(name: str, promised: int, counts: Fineness, last: Mapping[str, Json], version: str) -> Finding | None:
+    """An axis that is coarser than promised while the other is not.
+
+    Six significant digits leave three decimals of a longitude and four of a latitude; a row of poles has one northing. Only the last version
+    shows rounding from a survey that always was so.
+    """
+    ordinates = int(counts.decimals.sum())
+    axes = axis_precision(counts.decimals)
+    if ordinates < JUDGED_ORDINATES or min(axes) >= promised or counts.is_lattice:
+        return None
+    axis = axes.index(min(axes))
+    known = last.get("precision") == promised and "coarse_axes" in last and last.get("features", 0) > 0
+    before = float(last["coarse_axes"][axis]) if known else 0.0
+    if known and counts.coarse_axes(promised)[axis] <= 2 * before + COARSE_SHARE:
+        return None
+    return catalogue.PRECISION.finding(
+        name,
+        count=int(counts.decimals[axis].sum()),
+        case="axis_lost" if known else "axis",
+        severity="error" if known else "warning",
+        promised=promised,
+        ordinates=int(counts.decimals[axis].sum()),
+        axis="xy"[axis],
+        measured=axes[axis],
+        before=f"in {version} {percent(before)} of them had fewer than promised" if known else "no version before to compare with",
+    )
 
 
 def _feature_by_feature(name: str, promised: int, counts: Fineness, last: Mapping[str, Json], version: str) -> Finding | None:

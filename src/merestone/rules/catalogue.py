@@ -972,6 +972,16 @@ PRECISION = Rule(
             "{promised} decimals",
             "undecided: 99 % of {ordinates:,} ordinates have {measured} decimals or fewer, judged from {enough:,} ordinates up",
         ),
+        "axis": Words(
+            "{promised} decimals along both axes",
+            "99 % of {ordinates:,} ordinates along {axis} have {measured} decimals or fewer; {before}",
+            "Where the survey is like that, nothing is lost: the finer axis needs the promised grid. Otherwise export full coordinates.",
+        ),
+        "axis_lost": Words(
+            "{promised} decimals along both axes",
+            "99 % of {ordinates:,} ordinates along {axis} have {measured} decimals or fewer; {before}",
+            "Export full coordinates. Where the survey is as coarse as that, promise `coordinate_precision: {measured}` (a MAJOR version).",
+        ),
         "features": Words(
             "{promised} decimals in every feature",
             "{count:,} of {rows:,} features ({share}) have {coarser} decimals or fewer in all ordinates; {before}",
