@@ -9,6 +9,7 @@ enum { SAME = 1, AGAIN = 2 };            /* of a row */
 enum { DONE, NO_PROOF, NO_TABLE };       /* why `meet` stops */
 enum { MAIN, OTHER, MET, SEARCHED, WHY, GROUP, CURSOR };
 #define AHEAD 32   /* entries that a row may lie behind the place where it is expected */
+#define LOST 64    /* rows after another that were met in no place: the next ones are not looked for behind it */
 #define EARLY 16   /* rows for which memory is asked before it is needed */
 
 /* Entries in groups of 2^shift: where the hashes (16 bytes), digests (16) and codes (4) of each group lie in `data`. */
@@ -199,7 +200,7 @@ static PyObject *lookup_meet(PyObject *Py_UNUSED(module), PyObject *args)
         || !writable(out[1], n * 4, &codes) || !writable(out[2], n, &flags) || !writable(out[3], CURSOR * 8, &place))
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    int64_t *cursor = place.buf, lost = 0;
+    int64_t *cursor = place.buf, lost = 0, in_group = ((int64_t)1 << entries.shift) - 1;
     const uint64_t *wanted = hashes.buf, *digest = digests.buf;
     uint8_t *marks = state.buf, *said = flags.buf;
     const uint32_t *lookup = table.buf;
@@ -217,18 +218,25 @@ static PyObject *lookup_meet(PyObject *Py_UNUSED(module), PyObject *args)
                 if (soon >= 0 && soon < entries.rows) {
                     __builtin_prefetch(entry(&entries, 0, soon));
                     __builtin_prefetch(entry(&entries, 1, soon));
+                    __builtin_prefetch(entry(&entries, 2, soon));
+                    __builtin_prefetch(&marks[soon], 1);
                 }
             }
         }
-        for (int64_t ahead = 0; ahead <= AHEAD && slot < 0; ahead++) {
+        const uint8_t *here = NULL;
+        for (int64_t ahead = 0, most = lost > LOST ? 0 : AHEAD; ahead <= most && slot < 0; ahead++) {
             int64_t at = main + ahead;
             if (at < entries.rows) {
-                if (!is_proven(&entries, at)) {
+                if (here && at & in_group)
+                    here += WIDTH[0];
+                else if (is_proven(&entries, at))
+                    here = entry(&entries, 0, at);
+                else {
                     cursor[GROUP] = at >> entries.shift;
                     cursor[WHY] = NO_PROOF;
                     break;
                 }
-                if (equals(entry(&entries, 0, at), bytes)) {
+                if (equals(here, bytes)) {
                     slot = at;
                     cursor[MAIN] = at + 1;
                     break;
