@@ -27,11 +27,11 @@ class Evidence:
 
     keys: what the key is called. features: how many were published. changed: how many of the delivered features are classed changed.
     found_elsewhere: changed or added contents that stood under another key. rekeyed: pairs of added and removed with one content.
-    column: the attribute that changed in most of the changed features, and its share. shift: the common displacement of the changed
-    geometries in units of the CRS (x, y) and the share of them that follow it. metres: metres in one unit of the CRS.
-    vertices: share of the changed geometries whose number of vertices differs. swapped: share that fits with x and y exchanged.
-    scaled: the factor between all ordinates, and the share that follows it. column_cause: why that attribute, where it can be measured.
-    removed: how many were not delivered again.
+    column: the attribute that changed in most of the changed features, and its share. column_cause: why that attribute, where it can be
+    measured. removed: how many were not delivered again. geometry_changed: how many of the changed features have another geometry; the
+    shares that follow are of those alone. shift: their common displacement in units of the CRS (x, y) and the share that follows it.
+    metres: metres in one unit of the CRS. retyped: what type became what, and the share. vertices: the share whose number of vertices
+    differs within one type. swapped: the share that fits with x and y exchanged. scaled: the factor between all ordinates, and the share.
     """
 
     keys: str
@@ -47,11 +47,15 @@ class Evidence:
     swapped: float = 0.0
     geometry_changed: int = 0
     scaled: tuple[float, float] | None = None
+    retyped: tuple[str, float] | None = None
     column_cause: str = ""
     removed: int = 0
 
 
-MOST = 0.9  # a cause explains "almost all" of a change from here on
+MOST = 0.9
+"""A cause explains "almost all" of a change from this share on."""
+HALF = 0.5
+"""Below this share of a change nothing is said of what it has in common."""
 EDITED = "the column was edited as a whole, or the rule by which it is filled changed"
 """What is said of a column whose values show nothing else."""
 
@@ -74,21 +78,36 @@ def cause(evidence: Evidence) -> str:
 
 
 def _cause_of_changes(evidence: Evidence) -> str:
-    """What most of the changed features have in common."""
-    if evidence.swapped >= MOST and evidence.geometry_changed:
-        return f"{percent(evidence.swapped)} of the changed geometries fit with x and y exchanged: an axis swap"
+    """What most of the touched features have in common: what explains almost all of them, else what most of them show.
+
+    Every share is of all touched features, whatever it was measured on: one geometry that moved explains nothing of sixty edits.
+    """
+    touched = max(evidence.touched, evidence.changed, 1)
+    of_geometry, geometry = _cause_of_geometry(evidence)
+    of_geometry *= evidence.geometry_changed / touched
+    name, of_column = evidence.column or ("", 0.0)
+    of_column *= evidence.changed / touched
+    if of_geometry >= MOST or (of_geometry >= HALF and of_column < MOST):
+        return f"{percent(of_geometry)} of them {geometry}"
+    if of_column >= MOST:
+        return f"{percent(of_column)} of them in {name}: {evidence.column_cause or EDITED}"
+    return f"{percent(of_column)} of them in {name}" if of_column >= HALF else ""
+
+
+def _cause_of_geometry(evidence: Evidence) -> tuple[float, str]:
+    """The share of the changed geometries that show one thing, and what it is; 0 where no thing is shown by almost all of them."""
+    if evidence.swapped >= MOST:
+        return evidence.swapped, "fit with x and y exchanged: an axis swap"
     if evidence.scaled is not None and evidence.scaled[1] >= MOST:
-        return f"{percent(evidence.scaled[1])} of the changed geometries are the old ones times {evidence.scaled[0]:g}: another unit"
+        return evidence.scaled[1], f"have the old coordinates times {evidence.scaled[0]:g}: another unit"
     if evidence.shift is not None and evidence.shift[2] >= MOST:
         dx, dy, share = evidence.shift
-        return f"{percent(share)} of them by the same {_metres(dx * evidence.metres, dy * evidence.metres)}: a datum or CRS change"
-    if evidence.column is not None and evidence.column[1] >= MOST:
-        name, share = evidence.column
-        why = evidence.column_cause or EDITED
-        return f"{percent(share)} of them in {name}: {why}"
-    if evidence.geometry_changed and evidence.vertices >= MOST:
-        return f"{percent(evidence.vertices)} of the changed geometries have another number of vertices: the geometry was generalised anew"
-    return ""
+        return share, f"by the same {_metres(dx * evidence.metres, dy * evidence.metres)}: a datum or CRS change"
+    if evidence.retyped is not None and evidence.retyped[1] >= MOST:
+        return evidence.retyped[1], f"are geometries of another type: {evidence.retyped[0]}"
+    if evidence.vertices >= MOST:
+        return evidence.vertices, "have another number of vertices: the geometry was generalised anew"
+    return 0.0, ""
 
 
 def _metres(dx: float, dy: float) -> str:
@@ -97,17 +116,27 @@ def _metres(dx: float, dy: float) -> str:
     return f"{size:,.2f} m to the {compass[round(float(np.arctan2(dy, dx)) / (np.pi / 4)) % 8]}"
 
 
-def common_shift(dx: npt.NDArray[np.float64], dy: npt.NDArray[np.float64]) -> tuple[float, float, float] | None:
-    """The displacement that most geometries share: its x and y, and the share within 5 % (and at least a thousandth of it) of it."""
-    good = np.isfinite(dx) & np.isfinite(dy)
-    if not good.any():
+def common_shift(now: npt.NDArray[np.float64], then: npt.NDArray[np.float64]) -> tuple[float, float, float] | None:
+    """The displacement that most geometries share: its x and y, and the share that follows it.
+
+    A geometry follows it where both corners of its box moved by that, within a twentieth: what grew, or is a point no longer, was drawn
+    anew and not displaced.
+
+    Args:
+        now: float64 (n, 4), boxes as xmin, ymin, xmax, ymax.
+        then: those before.
+    """
+    moves = now - then
+    moves = moves[np.isfinite(moves).all(axis=1)]
+    if not len(moves):
         return None
-    x, y = float(np.median(dx[good])), float(np.median(dy[good]))
-    size = float(np.hypot(x, y))
+    centres = (moves[:, :2] + moves[:, 2:]) / 2
+    middle = np.median(centres, axis=0)
+    size = float(np.hypot(*middle))
     if size == 0:
         return None
-    near = np.hypot(dx[good] - x, dy[good] - y) <= 0.05 * size
-    return x, y, float(near.mean())
+    away = [np.hypot(*(corner - middle).T) for corner in (moves[:, :2], moves[:, 2:])]
+    return float(middle[0]), float(middle[1]), float((np.maximum(*away) <= size / 20).mean())
 
 
 UNITS = (1000.0, 0.001, 100.0, 0.01, 0.3048, 1 / 0.3048, 180 / np.pi, np.pi / 180, 10_000.0, 0.0001)
@@ -150,6 +179,10 @@ def changed_fraction(evidence: Evidence, *, share: float, limit: float, sampled:
     if not evidence.features or share <= limit:
         return None
     limited, much, why = percent(limit), percent(share), _because(cause(evidence))
+    if sampled is None and share > 1:  # what was added counts against what was published
+        return catalogue.CHANGED.finding(
+            evidence.keys, count=evidence.touched, case="beyond", limit=limited, much=evidence.touched, published=evidence.features, why=why
+        )
     if sampled is None:
         return catalogue.CHANGED.finding(evidence.keys, count=evidence.touched, limit=limited, much=much, why=why)
     return catalogue.CHANGED.finding(

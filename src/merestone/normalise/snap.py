@@ -30,10 +30,11 @@ from merestone.geometry.form import (
 from merestone.results.finding import PASS, REJECT, WARN, RowFaults, Steps
 from merestone.rules import catalogue
 
-_KINDS = (
+KINDS = (
     "null", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "circularstring",
     "compoundcurve", "curvepolygon", "multicurve", "multisurface", "curve", "surface", "polyhedralsurface", "tin", "triangle",
 )  # fmt: skip
+"""What a kind of `Scan` is called."""
 
 
 def snap(wkb: pa.Array, contract: Contract, scan: Scan | None = None) -> tuple[pa.Array, list[RowFaults], Steps]:
@@ -102,8 +103,8 @@ def _rows(mask: npt.NDArray[np.bool_], among: npt.NDArray[np.bool_]) -> npt.NDAr
 
 
 def _kind_names(kinds: npt.NDArray[np.uint8]) -> pa.Array:
-    names = np.array([*_KINDS, "unknown"], dtype=object)
-    return pa.array(names[np.minimum(kinds, len(_KINDS))].tolist(), pa.string())
+    names = np.array([*KINDS, "unknown"], dtype=object)
+    return pa.array(names[np.minimum(kinds, len(KINDS))].tolist(), pa.string())
 
 
 def _dimension_names(flags: npt.NDArray[np.uint8]) -> pa.Array:

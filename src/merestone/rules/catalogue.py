@@ -1344,7 +1344,12 @@ CHANGED = Rule(
             "at most {limit} changed",
             "at least {much} changed, by a sample of {sample:,} of {candidates:,} features that may have{why}",
             _MEANT,
-        )
+        ),
+        "beyond": Words(
+            "at most {limit} changed",
+            "{much:,} features were added, changed or removed where {published:,} are published{why}",
+            _MEANT,
+        ),
     },
 )
 REMOVED = Rule(

@@ -20,6 +20,7 @@ from merestone.dataset.known import Known
 from merestone.geometry import kernel
 from merestone.line.comparing.settle import Settled
 from merestone.line.preparing.prepared import Prepared
+from merestone.normalise.snap import KINDS
 from merestone.results.result import Counts
 from merestone.words import percent
 
@@ -68,20 +69,32 @@ def evidence_of(
     differs = np.isfinite(new[:, 0]) & np.isfinite(old[:, 0]) & (new != old).any(axis=1)
     if not differs.any():
         return facts
-    now, then = (new[differs, :2] + new[differs, 2:]) / 2, (old[differs, :2] + old[differs, 2:]) / 2
+    kinds, kinds_before = (np.concatenate([scan.kind for scan in side])[differs] for side in (after, before))
+    new, old = new[differs], old[differs]
+    now, then = (new[:, :2] + new[:, 2:]) / 2, (old[:, :2] + old[:, 2:]) / 2
     size = np.abs(then - now).max(axis=1)
     crossed = np.abs(then - now[:, ::-1]).max(axis=1)
-    shift = common_shift(*(now - then).T)
+    shift = common_shift(new, old)
     if shift is not None and prepared.projection.geographic:
         # Degrees of longitude shrink with latitude; the message speaks of metres on the ground.
         shift = (shift[0] * float(np.cos(np.radians(np.median(then[:, 1])))), shift[1], shift[2])
     return replace(
         facts,
         shift=shift,
-        vertices=float(vertices[differs].mean()),
+        vertices=float((vertices[differs] & (kinds == kinds_before)).mean()),
+        retyped=_retyped(kinds, kinds_before),
         swapped=float((crossed < size / 100).mean()),
         scaled=common_factor(now.ravel(), then.ravel()),
     )
+
+
+def _retyped(now: npt.NDArray[np.uint8], then: npt.NDArray[np.uint8]) -> tuple[str, float] | None:
+    """The types between which most geometries changed, in words, and the share of all; None where none did."""
+    pairs, counts = np.unique(np.stack([then, now], axis=1)[now != then], axis=0, return_counts=True)
+    if not len(pairs):
+        return None
+    was, is_now = (KINDS[kind] if kind < len(KINDS) else "what cannot be read" for kind in pairs[counts.argmax()])
+    return f"{was} became {is_now}", float(counts.max()) / len(now)
 
 
 def column_cause(settled: Settled, name: str, met: Met, kept: int) -> str:
