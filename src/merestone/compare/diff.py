@@ -249,7 +249,7 @@ def _pass(publication: Publication, source: Source, store: Store, folder: str, l
         )
         write_version(run, processed, before, verdict)
     aside_now = np.unique(np.concatenate([candidates.hash[processed.rejected], received.repeated]), axis=0)
-    said = [each for each in (*prepared.findings, *received.findings) if each.rule not in _ABOUT_THE_DRAFT]
+    said = [each for each in (*prepared.findings, *received.findings) if not _of_the_comparison(each)]
     return _Passed(
         tuple(replace(each, severity="warning") for each in (*said, *rows, *verdict.result.findings)),
         verdict,
@@ -272,6 +272,11 @@ def _before(run: Run, known: Known, head: Current | None) -> Before:
 def _hopeless(findings: Iterable[Finding]) -> bool:
     """Whether rows cannot be identified, read in one type, or brought into one CRS."""
     return any(each.severity == "error" and not each.per_row and each.rule in _NO_ANSWER for each in findings)
+
+
+def _of_the_comparison(found: Finding) -> bool:
+    """Whether a finding is about the terms that the comparison made up itself, or said by a note: that one side is transformed."""
+    return found.rule in _ABOUT_THE_DRAFT or (found.rule == "crs_mismatch" and found.severity == "warning")
 
 
 def _suppressed(dataset: Dataset, version: int) -> tuple[str, ...]:

@@ -227,7 +227,7 @@ def _projection(contract: Contract, operation: Operation | None, others: tuple[t
 def _another_crs(publication: Publication, projection: Projection, last: Manifest | None) -> list[Finding]:
     """What is to be said of a delivery in another CRS that the publication accepts; `check_crs` refuses the others."""
     operation = projection.operation
-    if operation is None or operation.source not in publication.crs.accept:
+    if operation is None or operation.source == projection.crs or operation.source not in publication.crs.accept:
         return []
     before = last.delivery.get("source", {}).get("crs") if last is not None else None
     accuracy = "accuracy unknown" if operation.accuracy_m is None else f"accuracy {operation.accuracy_m:g} m"
