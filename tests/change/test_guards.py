@@ -57,7 +57,7 @@ def test_a_cause_explains_most_of_what_changed(facts, words):
 
 def test_more_than_all_is_told_in_features_and_not_as_a_share():
     found = changed_fraction(evidence(features=50), share=2.0, limit=0.2)
-    assert found.observed == "100 features were added, changed or removed where 50 are published"
+    assert found.observed == "100 features were added, changed or removed where there were 50"
 
 
 def test_nothing_is_guessed_without_evidence():

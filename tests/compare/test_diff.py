@@ -146,6 +146,50 @@ def test_rows_whose_key_is_none_are_set_aside_and_the_others_compared(bad, rule,
         assert str(other) in named.observed
 
 
+@pytest.mark.parametrize("bad", [7, None], ids=["twice", "null"])
+@pytest.mark.parametrize("anew", [False, True], ids=["", "beside an id that each export makes anew"])
+def test_few_rows_without_a_key_do_not_end_a_comparison_that_was_given_none(bad, anew, tmp_path):
+    """They are set aside, as under a key that was asked for; a clean column that joins nothing is not taken instead."""
+    ids = list(range(200))
+    ids[42] = bad
+
+    def side(name, keys, edit):
+        made = {"guid": pa.array([f"{name}-{n:032x}" for n in range(200)])} if anew else {}
+        values = [f"value {n % 50}" for n in range(200)]
+        values[3] = edit
+        shapes = [Point(n, n % 7) for n in range(200)]
+        return geoparquet(tmp_path / f"{name}.parquet", {"id": pa.array(keys), "v": pa.array(values), **made, "geometry": shapes})
+
+    for one, other in ((ids, list(range(200))), (list(range(200)), ids), (ids, ids)):
+        delta, keys, result = told(side("a", one, "old"), side("b", other, "new"), ignore=("guid",) if anew else ())
+        assert keys["changed"] == {"3"}
+        assert delta["changed"] == 1
+        assert delta.get("added", 0) + delta.get("removed", 0) <= 1  # key 42 stands on one side at most
+        assert result.not_compared.before + result.not_compared.after > 0
+        assert any(each.startswith("key: id, ") and each.endswith("those rows are not compared") for each in result.notes)
+
+
+def test_where_nothing_is_joined_the_key_has_to_be_named(tmp_path):
+    """As a draft has it; under a key that was asked for it is told how little is joined."""
+
+    def side(name):
+        shapes = [Point(n, n) for n in range(20)]
+        return geoparquet(tmp_path / name, {"guid": pa.array([f"{name} {n}" for n in range(20)]), "geometry": shapes})
+
+    older, newer = side("a.parquet"), side("b.parquet")
+    with pytest.raises(UsageError, match=r"no column .* can be the key: guid \(only 0 % of its values come back"):
+        told(older, newer)
+    delta, _, result = told(older, newer, key=("guid",))
+    assert (delta["added"], delta["removed"]) == (20, 20)
+    assert any("it joins 0 of the 20 rows" in each for each in result.notes)
+
+
+def test_a_file_without_columns_says_so(tmp_path):
+    (tmp_path / "empty.geojson").write_text('{"type": "FeatureCollection", "features": []}')
+    with pytest.raises(UsageError, match="has no rows and no columns"):
+        told(geoparquet(tmp_path / "a.parquet", {"id": pa.array([1]), "geometry": [Point(1, 1)]}), tmp_path / "empty.geojson")
+
+
 def test_repeated_keys_that_are_as_they_were_count_as_nothing(tmp_path):
     """Both rows of key 2 are delivered alike, and as the other side has it: they are not unchanged, they are not compared."""
     shapes = [Point(1, 1), Point(2, 2), Point(2, 2), Point(3, 3)]

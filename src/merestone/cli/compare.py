@@ -51,7 +51,8 @@ def diff(
     A and B are files in any format that can be delivered, or versions of a dataset (parcels.yaml@1, folder@2), mixed as you like.
     Without a contract the key and the grid are found in the data, and the answer says what was assumed. B is brought into the CRS of A.
     Rows that cannot be compared (their key is null or not unique, a value cannot be read) are named and counted, and the others compared.
-    Exit 1 where any row was not compared, or the two cannot be compared at all: a CRS that nobody knows, no key.
+    Exit 1 where any row was not compared, or the two cannot be compared at all: no row with a key of its own, a CRS that nobody knows.
+    Exit 2 where no column joins the two; name the key then (--key).
     """
     with progress.shown() as watch:
         result = comparing.diff(

@@ -239,13 +239,13 @@ def _key(
     sources = (newer.source, older.source)
     exports = exports_of(sources, (now, then), names, compared_as(now, then))
     path = newer.source.delivery.path
-    chosen = asked_key(settings.key, facts, exports, path) if settings.key else joining_key(facts, exports, sources, apart=True)
+    chosen = asked_key(settings.key, facts, exports, path) if settings.key else joining_key(facts, exports, sources, aside=True)
     notes += chosen.said
     return chosen.columns
 
 
 def _both(now: Inferred, then: Inferred, shown: str, ignore: Sequence[str]) -> Inferred:
-    """The newer side's key candidates, without those that cannot be the key on the older side."""
+    """The newer side's key candidates, without those that cannot be the key on the older side; near is what nearly is one on both."""
     there = {each.name: each for each in then.keys}
     out = []
     for each in now.keys:
@@ -261,7 +261,9 @@ def _both(now: Inferred, then: Inferred, shown: str, ignore: Sequence[str]) -> I
                 if other.kind == each.kind
                 else (f"is {each.kind}, in {shown} {other.kind}; a key of another type is another key")
             )
-        out.append(replace(each, why_not=why))
+        same = other is not None and other.kind == each.kind and each.name not in ignore
+        near = same and other is not None and all(not side.why_not or side.near for side in (each, other))
+        out.append(replace(each, why_not=why, near=near))
     return replace(now, keys=tuple(sorted(out, key=lambda each: (bool(each.why_not), each.rank))))
 
 

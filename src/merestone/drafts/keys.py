@@ -84,14 +84,14 @@ def first_key(inferred: Inferred, source: Source) -> Chosen:
     return Chosen((best.name,), None, (*said, *_others(inferred, (best.name,), {})), doubt=best.doubt)
 
 
-def joining_key(inferred: Inferred, exports: Exports, sources: tuple[Source, Source], *, apart: bool = False) -> Chosen:
+def joining_key(inferred: Inferred, exports: Exports, sources: tuple[Source, Source], *, aside: bool = False) -> Chosen:
     """The key that joins two exports best.
 
     Args:
         inferred: what holds in both.
         exports: the two, newer and older.
         sources: the same.
-        apart: where nothing joins them, the key that would be offered for one of them will do.
+        aside: whether rows without a key of their own may be set aside: where no clean column joins, one with few such rows will do.
 
     Raises:
         UsageError: no column and no set of columns can be the key.
@@ -101,6 +101,12 @@ def joining_key(inferred: Inferred, exports: Exports, sources: tuple[Source, Sou
     found = list(exports.judge(singles))
     best = max((each.score for each in found), default=0.0)
     counts = all(rank[each] >= COUNTS for each in singles)
+    faulty = [(each.name,) for each in inferred.keys if each.near and each.why_not and aside]
+    if faulty and (not found or counts or best < _MEANING * found[0].smaller):
+        singles = [*singles, *faulty][:_JUDGED]
+        found = list(exports.judge(singles))
+        best = max(each.score for each in found)
+        counts = all(rank[each] >= COUNTS for each in singles)
     sets = sets_of(inferred, sources) if not found or counts or best < _MEANING * found[0].smaller else []
     if sets:
         several = exports.judge([*singles, *sets])
@@ -120,7 +126,7 @@ def joining_key(inferred: Inferred, exports: Exports, sources: tuple[Source, Sou
 
     found.sort(key=order)
     back = [each for each in found if each.rows > _NONE_BACK * each.smaller]
-    if not back and found and (apart or not found[0].smaller):
+    if not back and found and not found[0].smaller:
         return first_key(inferred, sources[0])
     if not back:
         gone = {each.key: each for each in found}
@@ -131,14 +137,20 @@ def joining_key(inferred: Inferred, exports: Exports, sources: tuple[Source, Sou
     if chosen.alike < _MEANING and (rank.get(chosen.key, 0) >= COUNTS or chosen.key in numbered):
         keys = [_meaningless(each, chosen) for each in inferred.keys]
         raise _no_key(replace(inferred, keys=tuple(keys)), sources[0], sets)
-    said = [f"key: {' and '.join(chosen.key)}, unique and never null in {inferred.rows:,} rows", *_how_it_joins(chosen)]
+    said = [f"key: {' and '.join(chosen.key)}, {_how_clean(inferred, chosen.key)}", *_how_it_joins(chosen)]
     said += [each.doubt for each in inferred.keys if (each.name,) == chosen.key and (each.rank >= COUNTS or "previous" in each.doubt)]
     equal = [each for each in back[1:] if each.key in rivals and _equal(rivals[each.key], rivals[chosen.key])]
     if equal:
         names = listed([" and ".join(each.key) for each in equal[:5]], len(equal))
-        said.append(f"{names} {'joins' if len(equal) == 1 else 'join'} the two exports just as well: look which of them is the key")
+        one = len(equal) == 1 and len(equal[0].key) == 1
+        said.append(f"{names} {'joins' if one else 'join'} the two exports just as well: look which of them is the key")
     joined = {each.key: each for each in found if each not in equal}
     return Chosen(chosen.key, chosen, (*said, *_others(inferred, chosen.key, joined)), _dealt_out(chosen, found))
+
+
+def _how_clean(inferred: Inferred, key: tuple[str, ...]) -> str:
+    faults = next((each.why_not for each in inferred.keys if (each.name,) == key), "")
+    return f"{faults}; those rows are not compared" if faults else f"unique and never null in {inferred.rows:,} rows"
 
 
 def _near(each: Joined, leading: Joined) -> bool:
@@ -219,6 +231,10 @@ def _no_key(inferred: Inferred, source: Source, sets: Sequence[tuple[str, ...]])
     )
     nearly = [f"{each.name} ({each.why_not})" for each in likely]
     nearly = nearly or [each.name for each in inferred.keys[:5]]
+    if not nearly:
+        what = "no rows and no columns" if not inferred.rows else "no columns but the geometry"
+        hint = "name a delivery with columns, or another layer of it: «layer=NAME»"
+        return UsageError(f"{source.delivery.path} has {what}: nothing identifies a feature in it", field="key", hint=hint)
     unique = f"unique together: {'; '.join(','.join(each) for each in sets[:3])}; " if sets else ""
     return UsageError(
         f"no column of {source.delivery.path} can be the key: {listed(nearly[:5], len(nearly))}",

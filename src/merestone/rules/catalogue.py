@@ -1347,7 +1347,7 @@ CHANGED = Rule(
         ),
         "beyond": Words(
             "at most {limit} changed",
-            "{much:,} features were added, changed or removed where {published:,} are published{why}",
+            "{much:,} features were added, changed or removed where there were {published:,}{why}",
             _MEANT,
         ),
     },
