@@ -61,6 +61,13 @@ def test_the_words_of_a_rule_render(rule):
         assert not words.remedy or words.remedy == "{remedy}" or (words.remedy[0].isupper() and words.remedy.endswith("."))
 
 
+@pytest.mark.parametrize("rule", RULES, ids=lambda each: each.name)
+def test_the_words_of_a_rule_name_no_parameter_of_the_library(rule):
+    """Only the hint of an error is put into the words of a door; a finding is printed as it is."""
+    for words in (rule.words, *rule.cases.values()):
+        assert not set("«»") & set(words.expected + words.observed + words.remedy)
+
+
 def test_only_rules_make_findings():
     """Code, words and kind come from the catalogue alone; a finding made beside it has none of them."""
     found = [

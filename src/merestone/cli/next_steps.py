@@ -63,6 +63,8 @@ def look_at(file: str, source: str | None) -> str:
 def check(result: CheckResult) -> list[str]:
     """What follows a check."""
     lines = [row("more", "--json lists every finding")] if len(result.findings) > LISTED else []
+    if any(each.rule == "no_rows" for each in result.findings):
+        lines.append(row("if meant", "--allow-empty accepts a delivery without rows"))
     if not result.drawn and any(sample.x is not None for each in result.findings for sample in each.features):
         lines.append(row("places", "--html FILE draws the findings on a map, --errors FILE writes them as a layer for a GIS"))
     return lines

@@ -45,7 +45,7 @@ NO_ROWS = Rule(
     words=Words(
         "rows to judge",
         "the delivery has no rows",
-        "See whether the export broke off. If an empty delivery is meant, say so with «allow_empty».",
+        "See whether the export broke off. An empty delivery passes only where the caller allows it.",
     ),
 )
 EXTRA = Rule(
