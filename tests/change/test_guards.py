@@ -81,7 +81,7 @@ def test_a_common_shift_is_seen_through_a_few_strays():
 
 def test_boxes_that_grew_were_not_displaced():
     then = np.tile([5.0, 52.0, 5.0, 52.0], (10, 1))
-    assert common_shift(then + [0, 0, 0.1, 1.0], then)[2] == 0
+    assert common_shift(then + np.array([0, 0, 0.1, 1.0]), then)[2] == 0
 
 
 def test_emptied_and_withdrawn_stop():
