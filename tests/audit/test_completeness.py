@@ -11,6 +11,7 @@ from cli.products import FIELDS, rows
 from estate import save
 from merestone.audit import completeness
 from merestone.audit.completeness import check_runs, check_version
+from merestone.dataset.feed import Feed
 from merestone.line.rollback import roll_back
 from merestone.lineage.store.reading import read_run
 from merestone.lineage.store.run_manifest import read_manifest, runs_of
@@ -104,13 +105,13 @@ def test_what_is_missing_is_named(nights, monkeypatch, tmp_path, version, condit
 
 
 def test_what_no_change_log_holds_resolves_to_no_run(nights, monkeypatch):
-    real = completeness.log_of
+    real = completeness.read_classes
 
-    def log(store, manifest):
-        table = real(store, manifest)
-        return table.slice(1) if manifest.version == 1 else table
+    def log(store, changes):
+        classes = real(store, changes)
+        return Feed(classes.table.slice(1)) if changes == nights.manifest(1).changes else classes
 
-    monkeypatch.setattr(completeness, "log_of", log)
+    monkeypatch.setattr(completeness, "read_classes", log)
     found = check_version(nights.dataset, None, now=NOW)
     assert ("unresolved", ("p0",)) in rules(found)
 
@@ -121,7 +122,7 @@ def test_accepted_and_rejected_agree_with_the_version(nights, monkeypatch):
     found = check_version(nights.dataset, 1, now=NOW)
     assert {rule for rule, _ in rules(found)} == {"not_published"}
     monkeypatch.setattr(completeness, "load_table", real)
-    told = completeness._Told(pa.array([], pa.string()), pa.array(["p1", "p2", "zz"]), {"held": pa.array(["p2"])})
+    told = completeness._Outcomes(pa.array([], pa.string()), pa.array(["p1", "p2", "zz"]), {"held": pa.array(["p2"])})
     found = completeness.Found()
     completeness._compare_live(real(nights.dataset.store, nights.manifest(1).index).column("key").combine_chunks(), told, "r", found)
     assert rules(found) == {("rejected_published", ("p1",))}
@@ -138,8 +139,9 @@ def test_runs_without_a_dataset_are_checked_for_their_chain(nights):
 
 def test_the_last_step_alone_opens_one_run(nights, monkeypatch):
     opened = []
-    real = completeness.log_of
-    monkeypatch.setattr(completeness, "log_of", lambda store, version: (opened.append(version.version), real(store, version))[1])
+    real = completeness.read_classes
+    versions = {nights.manifest(version).changes.path: version for version in (1, 2, 3)}
+    monkeypatch.setattr(completeness, "read_classes", lambda store, log: opened.append(versions[log.path]) or real(store, log))
     assert check_version(nights.dataset, None, now=NOW, last_step=True).complete
     assert opened == [3]
     opened.clear()

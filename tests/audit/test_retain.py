@@ -21,6 +21,7 @@ from merestone.audit.iso import record_of_run
 from merestone.audit.questions import runs, scores
 from merestone.audit.retain import hold, release, retain
 from merestone.audit.verify import verify
+from merestone.dataset.feed import Feed
 from merestone.errors import ConflictError, CorruptError, StoreError, UsageError
 from merestone.inspect.browse import lineage_summary, why
 from merestone.line import environment
@@ -383,12 +384,12 @@ def test_a_store_of_events_alone_expires_whole(tmp_path, clock):
 
 
 def test_what_no_change_log_explains_is_carried_on_from_every_run(nights, monkeypatch):
-    real = retaining.log_of
+    real = retaining.read_classes
 
-    def log(store, manifest):
-        table = real(store, manifest)
-        return table.slice(1) if manifest.version == 1 else table  # without p0
+    def log(store, changes):
+        classes = real(store, changes)
+        return Feed(classes.table.slice(1)) if changes == nights.manifest(1).changes else classes  # without p0
 
-    monkeypatch.setattr(retaining, "log_of", log)
+    monkeypatch.setattr(retaining, "read_classes", log)
     found = retain(str(nights.url), **FIRST, confirm=None)
     assert [each["carried_features"] for each in found.prefixes] == [37, 2, 1]
