@@ -50,6 +50,49 @@ def test_nothing_delivered_over_a_filled_dataset_stops_and_asks(product, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["geojson", "parquet"])
+def test_nothing_delivered_as_the_first_version_stops_and_asks(product, tmp_path, kind):
+    night = product.publish(empty(tmp_path, kind))
+    assert (night.status, night.result.refused_by, product.version) == ("refused", "guard", None), night.said
+    assert [(each.rule, each.expected) for each in night.result.findings] == [("empty", "a first delivery with features")]
+    done = product.publish(empty(tmp_path, kind), confirm=night.result.confirm)
+    assert (done.status, product.version, product.rows()) == ("published", 1, {})
+    assert product.publish(empty(tmp_path, kind)).status == "unchanged"
+
+
+def either_way(path, rows=60, swap=False):
+    """Points whose axes nobody can see in a system of degrees."""
+    spots = [(5 + at / 100, 52 + at / 200) for at in range(rows)]
+    columns = {"pid": pa.array([f"p{at}" for at in range(rows)]), "v": pa.array([1] * rows)}
+    return geoparquet(path, {**columns, "geometry": [Point(xy[::-1] if swap else xy) for xy in spots]}, epsg=4326)
+
+
+@pytest.mark.parametrize("nothing", ["no rows", "no positions", "emptied"])
+def test_what_is_asked_of_a_first_version_is_asked_until_one_has_positions(estate, tmp_path, nothing):
+    product = estate(FIELDS, geometry_type="point", precision=7, epsg=4326, geometry={"nullable": True})
+    del product.terms["extent"]
+    product.sees_the_order = False
+    if nothing == "no positions":
+        columns = {"pid": pa.array(["a"]), "v": pa.array([1]), "geometry": [None]}
+        assert product.publish(geoparquet(tmp_path / "none.parquet", columns, epsg=4326)).status == "published"
+    else:
+        if nothing == "emptied":
+            first = either_way(tmp_path / "0.parquet")
+            product.publish(first, confirm=product.publish(first).result.confirm)
+        product.publish(empty(tmp_path, "parquet"), confirm=product.publish(empty(tmp_path, "parquet")).result.confirm)
+    version = product.version
+    night = product.publish(either_way(tmp_path / "1.parquet", swap=True))
+    assert (night.status, night.result.refused_by, product.version) == ("refused", "guard", version), night.said
+    assert ("geometry", "axis_order") in night.rules("error")
+    good = either_way(tmp_path / "2.parquet")
+    product.publish(good, confirm=product.publish(good).result.confirm)
+    assert len(product.rows()) == 60
+    assert product.manifest().partitioning["bounds"] != [0.0, 0.0, 1.0, 1.0]
+    swapped = product.publish(either_way(tmp_path / "3.parquet", swap=True))
+    assert ("geometry", "axis_order") in swapped.rules("error")
+    assert swapped.result.refused_by == "contract"
+
+
+@pytest.mark.parametrize("kind", ["geojson", "parquet"])
 def test_a_check_of_nothing_says_the_same_whatever_the_format(product, tmp_path, kind):
     product.write(empty(tmp_path, kind))
     result, _ = check(read_publication(str(product.folder / "product.yaml")), CheckSettings("empty", "contract"))

@@ -321,11 +321,11 @@ def withdrawn_features(keys: str, back: int, entries: int, limit: float | None, 
     return catalogue.WITHDRAWN_CHANGE.finding(keys, count=back, limit=percent(limit), back=f"{back:,}", entries=f"{entries:,}")
 
 
-def emptied(delivered: int, features: int, keys: str) -> Finding | None:
-    """An empty delivery over a filled dataset always stops."""
-    if delivered or not features:
+def emptied(delivered: int, features: int, keys: str, *, first: bool = False) -> Finding | None:
+    """An empty delivery over a filled dataset always stops, and so does one that would be the first version."""
+    if delivered or not (features or first):
         return None
-    return catalogue.EMPTIED.finding(keys, count=features, published=features)
+    return catalogue.EMPTIED.finding(keys, count=features, case="first" if first else "", published=features)
 
 
 def _stop(rule: Rule, field: str, limit: float, share: float, why: str, count: int, *, name: str = "") -> Finding:

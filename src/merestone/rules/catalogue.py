@@ -1470,7 +1470,7 @@ WITHDRAWN_NAMED = Rule(
 EMPTIED = Rule(
     surface="guard",
     code="empty",
-    title="An empty delivery does not empty a dataset.",
+    title="An empty delivery neither empties a dataset nor begins one.",
     check="change.guards.emptied",
     scope="delivery",
     refuses="delivery",
@@ -1479,6 +1479,13 @@ EMPTIED = Rule(
         "an empty delivery",
         "See whether the export broke off. If it is meant, confirm it with the token.",
     ),
+    cases={
+        "first": Words(
+            "a first delivery with features",
+            "an empty delivery",
+            "See whether the export broke off. If a version without features is meant, confirm it with the token.",
+        ),
+    },
 )
 
 RULES: tuple[Rule, ...] = tuple(each for each in globals().values() if isinstance(each, Rule))

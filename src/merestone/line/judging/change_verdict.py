@@ -260,7 +260,7 @@ def _guards(  # noqa: PLR0913, PLR0917 - each is the value of another step of th
     touched = (counts.added + counts.changed + counts.removed - counts.rekeyed if migrated is None else migrated.left) - not_counted
     share = touched / max(features, 1)
     limit = guards.allowed(rule.max_changed_fraction, touched, rule.min_touched)
-    if run.head is not None and limit is not None and share > limit:
+    if features and limit is not None and share > limit:
         codes = settled.codes
         changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
         gone = np.concatenate([before.digest[changed], halves(removed.digest)])

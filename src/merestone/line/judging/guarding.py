@@ -32,9 +32,10 @@ def measured(run: Run, known: Known, *, rejected: int = 0, again: int = 0, exten
     terms, received, rule, features = run.terms, run.delivery, run.publication.guard, len(known)
     keyed, lost = terms.reading.key_name, len(received.removed) - again
     found = [guards.null_geometry_fraction(terms.geometry, received.nowhere, received.rows, rule.max_null_geometry_fraction)]
-    if run.head is None:
+    if run.head is None or run.head.manifest.files.bbox is None:  # nothing that is published says where positions are expected
         undecided = {name: each for name, each in received.verdicts.items() if each.decision == "undecidable" and each.finding is not None}
         found += [guards.axis_order(name, each.evidence, each.finding) for name, each in undecided.items()]
+    if run.head is None:
         return [each for each in found if each is not None]
     gone_back = older(terms.contract, received.newest, terms.rules.last_newest)
     if gone_back is not None:
@@ -60,11 +61,14 @@ def measured(run: Run, known: Known, *, rejected: int = 0, again: int = 0, exten
 
 
 def emptied(run: Run, known: Known) -> list[Finding]:
-    """What an empty delivery over a filled dataset trips; the same before and after the passes; one token is a word for all of it."""
+    """What an empty delivery over a filled dataset, or before any version, trips; the same before and after the passes.
+
+    One token is a word for all of it.
+    """
     keyed, received = run.terms.reading.key_name, run.delivery
-    gone = guards.emptied(received.rows, len(known), keyed)
+    gone = guards.emptied(received.rows, len(known), keyed, first=run.head is None)
     if gone is None or run.head is None:
-        return []
+        return [] if gone is None else [gone]
     again = guards.withdrawn(received.set_digest, run.head.manifest.withdrawn, keyed)
     return [gone] if again is None else [gone, again]
 

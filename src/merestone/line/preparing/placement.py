@@ -32,7 +32,7 @@ class Placement:
     Args:
         rule: as the publication has it.
         tree: the kd-tree of the last version, if there is one.
-        bounds: of the Hilbert order, those of the last version; None on a first publish.
+        bounds: of the Hilbert order, those of the last version; None until a version has positions.
     """
 
     rule: PartitionRule
@@ -64,7 +64,8 @@ def placement_after(rule: PartitionRule, last: Manifest | None, scheme: Scheme |
     if last is None or scheme is None:
         return Placement(rule), Partitions(column)
     west, south, east, north = last.partitioning["bounds"]
-    return Placement(rule, scheme.tree, (west, south, east, north)), Partitions(column, scheme.values.items())
+    bounds = (west, south, east, north) if last.files.bbox is not None else None  # of no position they are nothing
+    return Placement(rule, scheme.tree, bounds), Partitions(column, scheme.values.items())
 
 
 def codes_of(partitions: Partitions, values: pa.Array) -> npt.NDArray[np.int32]:

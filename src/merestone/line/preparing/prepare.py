@@ -86,6 +86,7 @@ def prepare(
     contract = read_contract(publication.contract)
     last = head.manifest if head is not None else None
     published = (head or evidence).manifest if (head or evidence) is not None else None  # type: ignore[union-attr]  # one of them is there
+    witness = published if published is not None and published.features else None  # a version without features says nothing of them
     new_contract = is_another(contract, publication.contract, published, versions) or last is None
     _same_scheme(publication, last)
     source = source or open_source(publication.source)
@@ -95,7 +96,7 @@ def prepare(
     findings = [*delivery.findings, *reading.cast.findings, *check_crs(contract, delivery, publication.crs.accept)]
     findings += exact_types(reading.cast, publication.key.delivered, placed_by)
     if delivery.geometry is not None:
-        findings += check_epoch(delivery.geometry, *_delivered_before(published))
+        findings += check_epoch(delivery.geometry, *_delivered_before(witness))
     rekeyed, key_table, changed = _key_change(publication, reading, last, findings)
     findings += changed
     needed = (*publication.key.delivered, publication.partition.column, contract.geometry_name)
@@ -123,8 +124,8 @@ def prepare(
     rules = WholeRules()
     if not unreadable:
         present = {each.target for each in reading.cast.columns if each.place is not None}
-        rules = whole_rules(contract, projection, present, publication.key.columns, published, last_extent(published, projection), now)
-        findings += _another_crs(publication, projection, published)
+        rules = whole_rules(contract, projection, present, publication.key.columns, witness, last_extent(witness, projection), now)
+        findings += _another_crs(publication, projection, witness)
     return Prepared(
         publication=publication,
         contract=contract,
