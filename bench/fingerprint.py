@@ -28,7 +28,7 @@ import shapely
 import merestone
 from merestone.columnar import hashing
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid
+from merestone.geometry.kernel_values import Grid
 from merestone.identity.digest import DigestField, Layout, digest_batch
 from merestone.source.open import open_source
 from merestone.source.port import SourceSpec

@@ -30,7 +30,7 @@ from merestone.dataset.feed import changes
 from merestone.dataset.known import CHANGES_SCHEMA
 from merestone.dataset.log import log, status
 from merestone.dataset.manifest import IndexRef
-from merestone.dataset.pages import Entry, live_entries
+from merestone.dataset.pages import PartitionFiles, live_entries
 from merestone.dataset.record import RunRecord
 from merestone.dataset.version import Dataset
 from merestone.identity import key as keys
@@ -132,7 +132,7 @@ def night(store, number, touched, noise, folder):
     collector.add_columns(keys.ids_of(key), [step], run_id=run_id, attempt=attempt.number, batch=0, time=moment)
     writer.write(collector.drain())
     sealed = writer.seal(store, run_date=moment.date(), plan=["validate"], tool=environment.tools(), time=moment, about={})
-    new = {name: Entry(name, old[name].value, tuple(_by(file, run_id) for file in old[name].files)) for name in names}
+    new = {name: PartitionFiles(name, old[name].value, tuple(_by(file, run_id) for file in old[name].files)) for name in names}
     last = head.manifest
 
     def build(version):

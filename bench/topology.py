@@ -25,7 +25,7 @@ import shapely
 
 from merestone.gate.topology_planar import check_planar
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 from merestone.inspect.browse import publication_at
 from merestone.line import publish as line
 

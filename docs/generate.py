@@ -28,11 +28,11 @@ from merestone.cli.edge import EXIT_INTERRUPTED, EXIT_TERMINATED
 from merestone.cli.examples import EXAMPLES
 from merestone.cli.family import Family
 from merestone.cli.main import root
-from merestone.contract.reference import reference
+from merestone.contract.reference_page import reference
 from merestone.contract.schema import json_schema
 from merestone.lineage.event.schema import SCHEMA
-from merestone.results import form
-from merestone.rules.reference import reference as findings_page
+from merestone.results import json_form
+from merestone.rules.reference_page import reference as findings_page
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
@@ -143,7 +143,7 @@ def names_of(command: str) -> list[str]:
     """The names in the object of a command, in their order; those of the usual answer where there are several."""
     if command == "contract schema":
         return list(json_schema())
-    return [form.name_of(each) for each in form.fields(CLASSES[command][0])]
+    return [json_form.name_of(each) for each in json_form.fields(CLASSES[command][0])]
 
 
 def _paragraphs(text: str | None) -> list[str]:
@@ -292,10 +292,10 @@ def _of_class(value: Any) -> list[str]:
         return [*out, "", f"Kind `{value.kind}`, exit code {value.exit_code}."]
     if dataclasses.is_dataclass(value) and "Attributes" in found:
         hints = {each.name: each for each in dataclasses.fields(value)}
-        described = form.described(value)
+        described = json_form.described(value)
         out += ["", "| attribute | type | in JSON | |", "|---|---|---|---|"]
         for each, field in hints.items():
-            json_name = f"`{form.name_of(field)}`" if field in form.fields(value) else ""
+            json_name = f"`{json_form.name_of(field)}`" if field in json_form.fields(value) else ""
             out.append(f"| `{each}` | `{_kind(field.type)}` | {json_name} | {described.get(each, '')} |")
     methods = [
         (each, member)

@@ -1,6 +1,6 @@
 """JSON as a type: one name for what a document, a record or an answer holds.
 
-Not here: reading JSON (`document.json_reader`), checking its form (`document.forms`, `lineage.event.form`), writing results (`results.form`).
+Not here: reading JSON (`document.json_reader`), checking its form (`document.forms`, `lineage.event.checked_json`), writing results (`results.json_form`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import shapely
 
 from merestone.change.classes import Noise, compare, found_elsewhere, rekeyed
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 from merestone.identity.digest import DigestField, Layout
 
 LAYOUT = Layout((DigestField("name"), DigestField("note"), DigestField("rank")), Grid(3), Shape())

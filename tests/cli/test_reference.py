@@ -12,7 +12,7 @@ import pytest
 from cli.products import rows
 from estate import save
 from merestone.api.schemas import CLASSES, json_schema
-from merestone.results import form
+from merestone.results import json_form
 
 DOCS = Path(__file__).parents[2] / "docs"
 _spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
@@ -132,6 +132,6 @@ def test_a_schema_is_strict_and_names_every_field(command):
 
 @pytest.mark.parametrize("kind", sorted({kind for kinds in CLASSES.values() for kind in kinds}, key=lambda each: each.__name__))
 def test_every_field_of_an_answer_is_described(kind):
-    described = form.described(kind)
+    described = json_form.described(kind)
     assert set(described) == {each.name for each in dataclasses.fields(kind)}
     assert all(words.endswith(".") for words in described.values())

@@ -11,10 +11,10 @@ import shapely
 
 from kernels import PATHS
 from merestone.columnar import hashing
-from merestone.columnar.form import Column, Entry
+from merestone.columnar.hashed_values import HashedColumn, JoinedText
 from merestone.errors import CorruptError
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 
 WKB = shapely.to_wkb(shapely.Point(1, 2))
 # Offsets of three values in data of three points (63 bytes): good ones, and each way to be wrong.
@@ -54,12 +54,12 @@ QUESTIONS = {
     "largest_move": lambda wkb: kernel.largest_move(wkb, wkb),
     "within": lambda wkb: kernel.within(wkb, wkb, 1.0),
     "digest of geometry": lambda wkb: kernel.digest([], wkb, Grid(2), Shape(), 3),
-    "digest of a column": lambda wkb: kernel.digest([Column(b"x", "x", wkb)], None, Grid(2), Shape(), 3),
-    "attributes": lambda wkb: hashing.attributes([Column(b"x", "x", wkb)], 3),
-    "elements": lambda wkb: hashing.elements(Column(b"x", "x", wkb)),
+    "digest of a column": lambda wkb: kernel.digest([HashedColumn(b"x", "x", wkb)], None, Grid(2), Shape(), 3),
+    "attributes": lambda wkb: hashing.attributes([HashedColumn(b"x", "x", wkb)], 3),
+    "elements": lambda wkb: hashing.elements(HashedColumn(b"x", "x", wkb)),
     "blake2b16": hashing.blake2b16,
     "joined": lambda wkb: hashing.joined([b"k", wkb], 3),
-    "hashed": lambda wkb: hashing.hashed([Entry(b"k", wkb)], 3, 32),
+    "hashed": lambda wkb: hashing.hashed([JoinedText(b"k", wkb)], 3, 32),
 }
 
 
@@ -76,7 +76,7 @@ def test_bad_offsets_stop_every_question(question, kind):
 @pytest.mark.parametrize("offsets", BAD.values(), ids=BAD)
 def test_bad_offsets_of_text_stop_a_digest(offsets, kind):
     with pytest.raises(CorruptError):
-        kernel.digest([Column(b"t", "s", binary(offsets, kind))], None, Grid(2), Shape(), 3)
+        kernel.digest([HashedColumn(b"t", "s", binary(offsets, kind))], None, Grid(2), Shape(), 3)
 
 
 def test_bad_offsets_of_a_list_stop_a_digest():
@@ -84,13 +84,13 @@ def test_bad_offsets_of_a_list_stop_a_digest():
     for offsets in ([0, 2, 1, 4], [0, 2, 3, 5], [-1, 2, 3, 4]):
         framed = with_offsets(offsets, pa.list_(pa.null()), [0, 1, 2, 4], [], children=[pa.nulls(4)])
         with pytest.raises(CorruptError):
-            kernel.digest([Column(b"l", "l", framed, elements)], None, Grid(2), Shape(), 3)
+            kernel.digest([HashedColumn(b"l", "l", framed, elements)], None, Grid(2), Shape(), 3)
 
 
 @pytest.mark.parametrize("codes", [[0, 1, 2], [0, -1, 1]])
 def test_codes_outside_their_dictionary_stop_a_hash(codes):
     array = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(["a", "b"]), safe=False)
-    for piece in (array, Entry(b"k", array)):
+    for piece in (array, JoinedText(b"k", array)):
         with pytest.raises(CorruptError):
             hashing.hashed([piece], 3, 16)
 

@@ -22,7 +22,7 @@ from merestone.contract.contract import Field, FieldType
 from merestone.dataset.current import current
 from merestone.dataset.known import CHANGES_SCHEMA, Sum, halves
 from merestone.dataset.manifest import FileSet, IndexRef, Manifest
-from merestone.dataset.pages import Entry, live_entries
+from merestone.dataset.pages import PartitionFiles, live_entries
 from merestone.dataset.record import RunRecord
 from merestone.writer.commit import begin
 from merestone.writer.files import layout_of, write_partition, write_table
@@ -113,7 +113,7 @@ class Miniature:
                     files = tuple(
                         write_partition(self.store, self.table(rows, layout), layout, partition=partition, stem=stem, run_id=run_id)
                     )
-                new[partition] = Entry(partition, partition.partition("=")[2], files)
+                new[partition] = PartitionFiles(partition, partition.partition("=")[2], files)
             written = [file for each in new.values() for file in each.files]
             files = write_page(self.store, stem, version, head.manifest.files if head else FileSet(), old, new)
             classes = log.column("class").to_pylist()

@@ -11,7 +11,7 @@ from dataset.build import Miniature, row
 from merestone.dataset.current import Current, Pointer, current, manifest_name
 from merestone.dataset.history import line, lines
 from merestone.dataset.manifest import DataFile, FileSet, line_of, sha256
-from merestone.dataset.pages import Entry, live_entries, live_files
+from merestone.dataset.pages import PartitionFiles, live_entries, live_files
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, UsageError
 from merestone.storage.local import LocalStore
@@ -49,7 +49,7 @@ def written(version, partition, boxes):
 def test_pages_and_checkpoints_give_what_a_dictionary_gives(nights, by_column):
     store, files, plain = fresh(), FileSet(), {}
     for version, night in enumerate(nights, 1):
-        new = {name: Entry(name, name[2:] if by_column else None, written(version, name, boxes)) for name, boxes in night.items()}
+        new = {name: PartitionFiles(name, name[2:] if by_column else None, written(version, name, boxes)) for name, boxes in night.items()}
         old = live_entries(store, files)
         files = write_page(store, f"r{version}-n", version, files, old, new)
         plain |= {name: [dataclasses.replace(file, version=version) for file in each.files] for name, each in new.items()}
@@ -68,30 +68,35 @@ def test_pages_and_checkpoints_give_what_a_dictionary_gives(nights, by_column):
 def test_a_version_writes_what_it_replaces_and_a_checkpoint_when_the_log_is_long():
     store = fresh()
     names = [f"d={n}" for n in range(120)]
-    files = write_page(store, "r1-n", 1, FileSet(), {}, {name: Entry(name, None, written(1, name, [None])) for name in names})
+    files = write_page(store, "r1-n", 1, FileSet(), {}, {name: PartitionFiles(name, None, written(1, name, [None])) for name in names})
     rows = []
     for version in range(2, 2 + 2 * MOST_PAGES):
         name = names[version % 100]
         files = write_page(
-            store, f"r{version}-n", version, files, live_entries(store, files), {name: Entry(name, None, written(version, name, [None]))}
+            store,
+            f"r{version}-n",
+            version,
+            files,
+            live_entries(store, files),
+            {name: PartitionFiles(name, None, written(version, name, [None]))},
         )
         rows.append(files.pages[-1].rows)
         assert len(files.pages) <= MOST_PAGES
     assert sorted(set(rows)) == [1, 120]
     assert rows.count(120) == 2
-    many = {name: Entry(name, None, written(99, name, [None])) for name in names[:31]}
+    many = {name: PartitionFiles(name, None, written(99, name, [None])) for name in names[:31]}
     assert write_page(store, "r99-n", 99, files, live_entries(store, files), many).pages[-1].rows == 120, "more than a quarter"
 
 
 def test_a_version_that_replaces_nothing_writes_no_page():
     store = fresh()
-    files = write_page(store, "r1-n", 1, FileSet(), {}, {"": Entry("", None, written(1, "", [None]))})
+    files = write_page(store, "r1-n", 1, FileSet(), {}, {"": PartitionFiles("", None, written(1, "", [None]))})
     assert write_page(store, "r2-n", 2, files, live_entries(store, files), {}) == files
 
 
 def test_pages_that_do_not_add_up_are_corrupt():
     store = fresh()
-    files = write_page(store, "r1-n", 1, FileSet(), {}, {"": Entry("", None, written(1, "", [None]))})
+    files = write_page(store, "r1-n", 1, FileSet(), {}, {"": PartitionFiles("", None, written(1, "", [None]))})
     for wrong in (dataclasses.replace(files, count=2), dataclasses.replace(files, bytes=1)):
         with pytest.raises(CorruptError, match=r"_pages/r1-n-1\.parquet"):
             live_entries(store, wrong)

@@ -9,7 +9,7 @@ import pytest
 from dataset.build import Miniature, row
 from merestone.dataset.current import POINTER, current, manifest_name
 from merestone.dataset.manifest import FileSet, sha256
-from merestone.dataset.pages import Entry, page_table
+from merestone.dataset.pages import PartitionFiles, page_table
 from merestone.dataset.verify import verify
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
@@ -98,7 +98,7 @@ def filed(mini, files):
     entries = {}
     for file in files:
         entries.setdefault(file.partition, []).append(file)
-    rows = page_table(Entry(name, None, tuple(each)) for name, each in entries.items())
+    rows = page_table(PartitionFiles(name, None, tuple(each)) for name, each in entries.items())
     ref = write_table(mini.store, f"_pages/forged-{len(list(mini.store.list('_pages/')))}.parquet", rows.table)
     return FileSet((ref,), len(files), sum(each.bytes for each in files), None)
 

@@ -17,7 +17,7 @@ import shapely
 from estate import Estate
 from merestone.cli.main import root
 from merestone.contract.definition import CLAUSES, is_container
-from merestone.contract.reference import reference
+from merestone.contract.reference_page import reference
 from merestone.document.forms import Clause, Text
 from merestone.line.check import check as check_publication
 from merestone.line.settings import CheckSettings

@@ -11,7 +11,7 @@ import shapely
 
 from contracts import contract
 from merestone.contract.contract import Derived, Field, FieldType, GeometryClause, Semantics
-from merestone.contract.rules import rules_hash
+from merestone.contract.rules_hash import rules_hash
 from merestone.errors import UsageError
 from merestone.gate.feature import DEGREES, check_rows, code_lists, nulls, patterns, ranges, sizes, steps
 from merestone.gate.findings import FindingTally

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from contracts import contract
 from merestone.gate import topology, topology_open
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 
 box, line = shapely.box, shapely.LineString
 

@@ -7,7 +7,7 @@ import shapely
 
 from merestone.gate import topology_borders
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 
 
 def stored(shapes):

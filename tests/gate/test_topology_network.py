@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from merestone.gate.topology_network import check_network
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 
 line = shapely.LineString
 

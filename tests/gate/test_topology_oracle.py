@@ -14,7 +14,7 @@ from shapely import MultiPolygon, Point, Polygon, box
 
 from merestone.gate.topology_planar import check_planar
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 
 
 def stored(shapes):

@@ -10,7 +10,7 @@ import shapely
 from merestone.gate.topology_cover import Cover
 from merestone.gate.topology_planar import boundary_changes, check_planar
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 
 box = shapely.box
 

@@ -9,7 +9,7 @@ import shapely
 
 from merestone.gate.topology_solid import check_solids
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 
 CUBE = [
     [(0, 0, 0), (0, 1, 0), (1, 1, 0), (1, 0, 0)],

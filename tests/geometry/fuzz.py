@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from geometry.test_hostile import damaged
 from kernels import PATHS, on
 from merestone.columnar import hashing
-from merestone.columnar.form import Column, Entry
+from merestone.columnar.hashed_values import HashedColumn, JoinedText
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 
 TYPES = ("point", "polygon", "multipolygon", "linestring", "geometrycollection", "geometry", "multi", "any")
 DIMENSIONS = ("xy", "xyz", "xym", "xyzm", "as_is")
@@ -34,7 +34,7 @@ def answers(values, grid, shape, order):
     column, other = pa.array(values, pa.binary()), pa.array(values[1:] + values[:1], pa.binary())
     seen = kernel.scan(column)
     stored, flags = kernel.canonical(column, grid, shape)
-    attributes = [Column(b"a", "x", column), Column(b"n", "f", pa.array([len(value or b"") / 3 for value in values]))]
+    attributes = [HashedColumn(b"a", "x", column), HashedColumn(b"n", "f", pa.array([len(value or b"") / 3 for value in values]))]
     xy = kernel.coordinates(column)
     with np.errstate(invalid="ignore"):
         moved = xy + 1
@@ -50,8 +50,8 @@ def answers(values, grid, shape, order):
         "moved": kernel.with_coordinates(column, moved).to_pylist(),
         "within": kernel.within(column, stored, 0.55 * 10.0**-grid.precision, shape=shape).tolist(),
         "other": kernel.within(column, other, 5.0, shape=shape).tolist(),
-        "joined": hashing.joined([b"k", Entry(b"v", column), column], len(values)).to_pylist(),
-        "hashed": hashing.hashed([Entry(b"v", column)], len(values), 32).tolist(),
+        "joined": hashing.joined([b"k", JoinedText(b"v", column), column], len(values)).to_pylist(),
+        "hashed": hashing.hashed([JoinedText(b"v", column)], len(values), 32).tolist(),
         "elements": hashing.elements(attributes[0]).to_pylist(),
     }
     if len(xy):

@@ -18,7 +18,7 @@ from identity import reference
 from identity.wkb_strategies import MEMBERS, to_bytes
 from kernels import PATHS, on
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 
 VALUES = [0.0, -0.0, 1.0, 2.0, -1.0, 0.005, 1.0049999, 123456.785, math.nan, math.inf, 1e300, 2.0**50, 5e-324]
 COUNTS = [0, 1, 2, 3, 4, 0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF]

@@ -21,9 +21,9 @@ from identity import reference
 from identity.wkb_strategies import PLAIN, hostile, to_bytes, trees, wkb
 from kernels import PATHS, on
 from merestone.columnar import hashing
-from merestone.columnar.form import Entry
+from merestone.columnar.hashed_values import JoinedText
 from merestone.geometry import fallback, kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 
 EXAMPLES = 40  # each; `make soak` tries very many more (test_soak)
 TYPES = [
@@ -449,7 +449,7 @@ def pieces(draw):
         array, values = array.slice(before), values[before:]
         plain = [None if each is None else each.encode() if isinstance(each, str) else each for each in values]
         if kind in ("int32", "int64") or draw(st.booleans()):
-            found.append(Entry(b"name", array))
+            found.append(JoinedText(b"name", array))
             plain = [
                 each.hex().encode()
                 if kind == "fixed" and each is not None
@@ -482,7 +482,7 @@ def test_dictionaries_of_any_make_are_joined():
         codes = pa.DictionaryArray.from_arrays(pa.array([3, 1, None, 2, 1], index), values)
         assert hashing.joined([codes], 5).to_pylist() == [b"three", b"one", b"", b"", b"one"]
     codes = pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int32()), values.slice(1))
-    assert hashing.joined([Entry(b"n", codes)], 2).to_pylist() == [b"", b"n:3:one,"]
+    assert hashing.joined([JoinedText(b"n", codes)], 2).to_pylist() == [b"", b"n:3:one,"]
     nothing = pa.DictionaryArray.from_arrays(pa.nulls(2, pa.int32()), pa.array([], pa.string()))
     assert hashing.joined([b"<", nothing, b">"], 2).to_pylist() == [b"<>", b"<>"]
 

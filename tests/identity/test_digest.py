@@ -23,7 +23,7 @@ from identity import reference
 from identity.wkb_strategies import PLAIN, to_bytes, trees, wkb
 from merestone.contract.contract import Derived, Field, FieldType, GeometryClause
 from merestone.contract.field_type import parse_type
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 from merestone.identity.canonical import sorted_columns
 from merestone.identity.digest import DigestField, Layout, digest_batch, layout_of_contract
 

@@ -20,7 +20,7 @@ import shapely
 from estate import save
 from merestone import fingerprint_frame, fingerprint_table
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 from merestone.identity.grid import range_limit
 from merestone.source.open import open_source
 from merestone.source.port import SourceSpec

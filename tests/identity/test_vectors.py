@@ -9,7 +9,7 @@ import pytest
 
 from identity import make_vectors, reference, vectors
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 from merestone.identity.digest import DigestField, Layout, digest_batch
 
 VECTORS = vectors.load()

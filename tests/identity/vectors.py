@@ -16,7 +16,7 @@ import pyarrow as pa
 from identity import reference
 from merestone.contract.contract import FieldType
 from merestone.contract.field_type import parse_type
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 from merestone.identity.digest import DigestField, Layout
 from merestone.normalise.values import arrow_type
 

@@ -10,7 +10,7 @@ from shapely import Point
 
 from estate import Estate, geoparquet
 from merestone.render import text
-from merestone.results.form import to_json as result_json
+from merestone.results.json_form import to_json as result_json
 
 FIELDS = [
     {"name": "pid", "type": "string", "nullable": False},

@@ -2,7 +2,7 @@
 
 import json
 
-from merestone.lineage.event.form import said
+from merestone.lineage.event.checked_json import said
 from merestone.lineage.event.merkle import root_of_run
 
 LEFT_OUT = object()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merestone.render.iso19115 import ENCODINGS, ProcessStep, Record, Source, counts, render
+from merestone.render.iso19115 import ENCODINGS, ProcessStep, Record, RecordSource, counts, render
 from merestone.render.iso19115_extend import MARK, extend
 from merestone.render.iso19115_lint import lint, read_record
 
@@ -47,7 +47,7 @@ RECORD = Record(
     statement="12 features met. Merkle root ab.",
     rationale="Contract v1.0.0.",
     steps=STEPS,
-    sources=(Source("delivery.gpkg", "GPKG file", "EPSG:27700"), Source("parcels, version 2", "11 features", None)),
+    sources=(RecordSource("delivery.gpkg", "GPKG file", "EPSG:27700"), RecordSource("parcels, version 2", "11 features", None)),
 )
 EDGES = {
     "whole": RECORD,
@@ -61,7 +61,7 @@ EDGES = {
         statement=HOSTILE,
         rationale=HOSTILE,
         contact=HOSTILE,
-        sources=(Source(HOSTILE, HOSTILE, "EPSG:1"),),
+        sources=(RecordSource(HOSTILE, HOSTILE, "EPSG:1"),),
     ),
 }
 

@@ -13,7 +13,7 @@ import shapely
 
 from merestone.render import findings_page
 from merestone.render import map as change_page
-from merestone.render.findings_page import Place
+from merestone.render.findings_page import ShownPlace
 from merestone.render.map import ChangeMap, MapFeature
 from merestone.render.sampling import Cells
 from merestone.render.scorecard import Thresholds
@@ -58,11 +58,11 @@ def changes(**more):
 @runs
 def test_places_are_called_by_what_is_known_of_them(run):
     places = [
-        Place(0, "k1", 7, 1.0, 1.0, "k1 and k2"),
-        Place(0, None, 8, 2.0, 2.0, "an overlap"),
-        Place(0, None, None, 3.0, 3.0, "a gap"),
-        Place(0, None, None, 4.0, 4.0, None),
-        Place(1, None, None, None, None, "columns a, b are missing"),
+        ShownPlace(0, "k1", 7, 1.0, 1.0, "k1 and k2"),
+        ShownPlace(0, None, 8, 2.0, 2.0, "an overlap"),
+        ShownPlace(0, None, None, 3.0, 3.0, "a gap"),
+        ShownPlace(0, None, None, 4.0, 4.0, None),
+        ShownPlace(1, None, None, None, None, "columns a, b are missing"),
     ]
     seen = run(findings("fail", (OVERLAP, MISSING), places))
     assert seen["items"] == ["k1 and k2", "row 8: an overlap", "a gap", "4, 4"]
@@ -75,9 +75,9 @@ def test_places_are_called_by_what_is_known_of_them(run):
 @runs
 def test_there_is_no_map_where_nothing_has_a_place(run):
     for found, places in (
-        ((MISSING,), [Place(0, None, None, None, None, "x")]),
+        ((MISSING,), [ShownPlace(0, None, None, None, None, "x")]),
         ((), []),
-        ((OVERLAP,), [Place(0, "k", 2, None, None, "x")]),
+        ((OVERLAP,), [ShownPlace(0, "k", 2, None, None, "x")]),
     ):
         assert run(findings("fail" if found else "pass", found, places))["body"] == ["nowhere"]
 

@@ -16,7 +16,7 @@ import merestone
 from merestone.contract.definition import CLAUSES
 from merestone.rules import catalogue
 from merestone.rules.catalogue import RULES, enforcers, rule_of
-from merestone.rules.reference import anchor, reference
+from merestone.rules.reference_page import anchor, reference
 from merestone.rules.rule import Rule
 
 PACKAGE = Path(merestone.__file__).parent

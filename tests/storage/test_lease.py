@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from merestone.storage import lease
-from merestone.storage.lease import SECONDS, SKEW, Owner, Terms, is_held, take, this_process
+from merestone.storage.lease import SECONDS, SKEW, LeaseTerms, Owner, is_held, take, this_process
 from merestone.storage.local import LocalStore
 from stores import FaultyStore, fresh
 
@@ -30,7 +30,7 @@ def store(request, tmp_path):
 
 def of_another(store, name="l", ends=1000.0):
     """A lease of a process of another machine."""
-    store.create(name, Terms(ELSEWHERE, ends, 4, "x").to_bytes())
+    store.create(name, LeaseTerms(ELSEWHERE, ends, 4, "x").to_bytes())
 
 
 def test_one_holds_it_and_gives_it_up(store):
@@ -57,26 +57,26 @@ def test_a_lease_of_another_machine_stands_until_its_time_and_the_difference_of_
 def test_a_renewal_lets_it_last(store):
     now = [0.0]
     mine = take(store, "l", clock=lambda: now[0])
-    other = Terms.from_bytes(store.get("l"))
+    other = LeaseTerms.from_bytes(store.get("l"))
     assert other.ends == SECONDS
     now[0] = 60
     assert mine.renew()
-    assert Terms.from_bytes(store.get("l")) == replace(other, ends=60 + SECONDS)
+    assert LeaseTerms.from_bytes(store.get("l")) == replace(other, ends=60 + SECONDS)
 
 
 def test_a_holder_that_was_taken_for_dead_finds_out(store):
     mine = take(store, "l")
-    store.swap("l", store.get("l"), Terms(ELSEWHERE, time.time() + 100, 2, "y").to_bytes())
+    store.swap("l", store.get("l"), LeaseTerms(ELSEWHERE, time.time() + 100, 2, "y").to_bytes())
     assert not mine.renew()
     mine.release()
-    assert Terms.from_bytes(store.get("l")).owner == ELSEWHERE, "what another holds is not given up"
+    assert LeaseTerms.from_bytes(store.get("l")).owner == ELSEWHERE, "what another holds is not given up"
 
 
 def test_it_is_renewed_while_it_is_held_and_not_when_it_is_let_go(store):
     mine = take(store, "l", seconds=0.15)
-    first = Terms.from_bytes(store.get("l")).ends
+    first = LeaseTerms.from_bytes(store.get("l")).ends
     deadline = time.monotonic() + 20
-    while Terms.from_bytes(store.get("l")).ends == first:
+    while LeaseTerms.from_bytes(store.get("l")).ends == first:
         assert time.monotonic() < deadline, "it was never renewed"
         time.sleep(0.02)
     thread = next(each for each in threading.enumerate() if each.name == "lease l")
@@ -136,7 +136,7 @@ def test_an_answer_that_is_lost_ends_in_one_holder(what):
     mine = take(store, "l")
     store.settle()
     assert mine is not None
-    assert Terms.from_bytes(store.get("l")).mark == mine._terms.mark
+    assert LeaseTerms.from_bytes(store.get("l")).mark == mine._terms.mark
     assert take(store, "l") is None
     store.faults = [("swap", "l", "lose")]
     assert mine.renew()

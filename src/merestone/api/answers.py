@@ -1,4 +1,4 @@
-"""What the questions about a dataset, a contract or its lineage answer, as values with one JSON form (`results.form`).
+"""What the questions about a dataset, a contract or its lineage answer, as values with one JSON form (`results.json_form`).
 
 Not here: the answers of publish, diff, apply and check (`results.result`), how an answer is found (the other modules of this room).
 """
@@ -18,7 +18,7 @@ from merestone.dataset.manifest import DataFile
 from merestone.dataset.verify import Damage
 from merestone.json_value import Json
 from merestone.results.finding import Finding
-from merestone.results.form import PERSON, renamed, when_set
+from merestone.results.json_form import PERSON, renamed, when_set
 from merestone.results.notebook import Shown
 from merestone.results.result import Changed, Counts
 

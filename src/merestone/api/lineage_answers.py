@@ -1,4 +1,4 @@
-"""What the questions about a dataset's lineage answer, as values with one JSON form (`results.form`).
+"""What the questions about a dataset's lineage answer, as values with one JSON form (`results.json_form`).
 
 Not here: the answers of other questions (`answers`), how an answer is found (`lineage`).
 """
@@ -11,7 +11,7 @@ from typing import Literal, TypedDict
 
 from merestone.dataclass import dataclass
 from merestone.json_value import Json
-from merestone.results.form import PERSON, when_set
+from merestone.results.json_form import PERSON, when_set
 from merestone.results.notebook import Shown
 
 # --- drafts ----------------------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from merestone.lineage.store import reading
 from merestone.lineage.store.deduplication import deduplicate, deduplicate_report
 from merestone.lineage.store.run_manifest import attempts_of, runs_of
 from merestone.lineage.store.select import Conditions, select
-from merestone.results.form import to_json
+from merestone.results.json_form import to_json
 
 LIMIT = 100
 """How many events an answer holds unless it is asked for more."""

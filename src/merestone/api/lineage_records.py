@@ -28,7 +28,7 @@ from merestone.render import openlineage as openlineage_text
 from merestone.render import prov as prov_text
 from merestone.render.iso19115_extend import encoding_of, extend
 from merestone.render.iso19115_lint import lint, read_record
-from merestone.results.form import to_json
+from merestone.results.json_form import to_json
 from merestone.storage.place import local_path
 
 

@@ -1,6 +1,6 @@
 """The JSON Schema of every object that a command prints as JSON, made from the classes of the answers.
 
-Not here: how a class becomes a schema (`results.form`), the files below docs/reference/schemas (`docs/generate.py` writes them).
+Not here: how a class becomes a schema (`results.json_form`), the files below docs/reference/schemas (`docs/generate.py` writes them).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from merestone.api import answers, lineage_answers
 from merestone.contract.schema import json_schema as contract_document
 from merestone.json_value import JsonObject
-from merestone.results import form
+from merestone.results import json_form
 from merestone.results.diagnosis import DiagnoseResult
 from merestone.results.result import ApplyResult, CheckResult, DiffResult, PublishResult
 
@@ -68,11 +68,11 @@ def json_schema(command: str) -> JsonObject:
         ['published', 'unchanged', 'refused', 'planned']
     """
     if command == "error":
-        return form.schema(answers.ErrorResult, "merestone: error")
+        return json_form.schema(answers.ErrorResult, "merestone: error")
     if command == "contract schema":
-        return {"$schema": form.DRAFT, "title": "merestone contract schema", "const": contract_document()}
+        return {"$schema": json_form.DRAFT, "title": "merestone contract schema", "const": contract_document()}
     classes = CLASSES[command]
     title = f"merestone {command}"
     if len(classes) == 1:
-        return form.schema(classes[0], title)
-    return form.schema_of_any(classes, title)
+        return json_form.schema(classes[0], title)
+    return json_form.schema_of_any(classes, title)

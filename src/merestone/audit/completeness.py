@@ -57,7 +57,7 @@ _NAMES = ("event_id", "run_id", "sequence", "event_time_utc", "stage", "feature_
 
 
 @dataclass(slots=True)
-class Found:
+class Completeness:
     """What was looked at, and the gaps, by the run that they are in."""
 
     runs: list[str] = field(default_factory=list)
@@ -87,13 +87,13 @@ class _Outcomes:
 
 def check_runs(
     store: Store, runs: Iterable[Sequence[RunManifest]], *, now: datetime, root: str = ROOT, allowed: Allowed = NOTHING
-) -> Found:
+) -> Completeness:
     """The chain and the order of the events of sealed runs.
 
     Raises:
         CorruptError: a part cannot be read.
     """
-    found = Found(allowed=allowed)
+    found = Completeness(allowed=allowed)
     for attempts in runs:
         _check_run(store, attempts, found, now, root)
     if not found.runs:
@@ -101,7 +101,9 @@ def check_runs(
     return found
 
 
-def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_step: bool = False, allowed: Allowed = NOTHING) -> Found:
+def check_version(
+    dataset: Dataset, version: int | None, *, now: datetime, last_step: bool = False, allowed: Allowed = NOTHING
+) -> Completeness:
     """The runs behind a version, each opened once, and whether each of its features is in the events of the run that made it.
 
     Args:
@@ -116,7 +118,7 @@ def check_version(dataset: Dataset, version: int | None, *, now: datetime, last_
         CorruptError: a manifest, change log, index or part cannot be read.
     """
     manifest = dataset.manifest(version)
-    found = Found(features=manifest.features, allowed=allowed)
+    found = Completeness(features=manifest.features, allowed=allowed)
     live = IndexRows(load_table(dataset.store, manifest.index)).key.combine_chunks()
     resolved = pa.array([], pa.binary())
     for at, each in enumerate(islice(made_by(dataset, manifest.version), 1 if last_step else None)):
@@ -155,7 +157,7 @@ def made_by(dataset: Dataset, version: int) -> Iterator[HistoryLine]:
             wanted = each.parent if each.rollback is None else int(each.rollback["to"])
 
 
-def _check_run(store: Store, attempts: Sequence[RunManifest], found: Found, now: datetime, root: str) -> _Outcomes:
+def _check_run(store: Store, attempts: Sequence[RunManifest], found: Completeness, now: datetime, root: str) -> _Outcomes:
     run, plan = attempts[-1].run_id, attempts[-1].plan
     found.runs.append(run)
     last = plan[-1] if plan else None
@@ -208,7 +210,7 @@ def _of_last_attempt(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(attempt == last[features]))
 
 
-def _compare(log: Feed, outcomes: _Outcomes, run: str, found: Found) -> None:
+def _compare(log: Feed, outcomes: _Outcomes, run: str, found: Completeness) -> None:
     """Each line of a version's change log has its event."""
     kinds, ids = log.kind, keys.ids_of(log.key.combine_chunks())
     wanted = (
@@ -222,7 +224,7 @@ def _compare(log: Feed, outcomes: _Outcomes, run: str, found: Found) -> None:
         _add(found, run, rule, message, mine if events is None else mine.filter(pc.invert(pc.is_in(mine, events))))
 
 
-def _compare_live(live: pa.Array, outcomes: _Outcomes, run: str, found: Found) -> None:
+def _compare_live(live: pa.Array, outcomes: _Outcomes, run: str, found: Completeness) -> None:
     """What the run accepted is published; what it rejected is not, unless it is held."""
     ids = keys.ids_of(live)
     _add(
@@ -239,7 +241,7 @@ def _compare_live(live: pa.Array, outcomes: _Outcomes, run: str, found: Found) -
     _add(found, run, "rejected_published", "rejected features stand in the version and are not held", rejected)
 
 
-def _add(found: Found, run: str, rule: str, message: str, ids: pa.Array) -> None:
+def _add(found: Completeness, run: str, rule: str, message: str, ids: pa.Array) -> None:
     if len(ids):
         distinct = pc.unique(ids)
         found.gaps.append((run, Gap(rule, message, len(distinct), tuple(distinct.slice(0, SAMPLES).to_pylist()))))

@@ -20,7 +20,7 @@ from merestone.dataset.verify import Damage
 from merestone.dataset.version import Dataset
 from merestone.errors import CorruptError, SourceError, UsageError
 from merestone.json_value import Json, JsonObject
-from merestone.lineage.event.form import HASH, PATH, read_json
+from merestone.lineage.event.checked_json import HASH, PATH, read_json
 from merestone.lineage.store.witness import seen
 from merestone.lineage.store.writing import checksum_of
 from merestone.storage.place import local_path

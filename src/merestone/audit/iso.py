@@ -25,7 +25,7 @@ from merestone.lineage.store.run_manifest import RunManifest, attempts_of, attem
 from merestone.lineage.store.verdict import verdict
 from merestone.lineage.store.writing import ROOT
 from merestone.reference.area import box_in
-from merestone.render.iso19115 import ProcessStep, Record, Source
+from merestone.render.iso19115 import ProcessStep, Record, RecordSource
 from merestone.storage.place import place_name
 from merestone.storage.port import Store
 
@@ -63,7 +63,7 @@ def _of_version(dataset: Dataset, version: int | None, *, whole_run: Sequence[Ru
     if parent is not None:
         root = f", lineage root {parent.lineage['root']}" if parent.lineage else ""
         sources.append(
-            Source(
+            RecordSource(
                 f"{parent.name}, version {parent.version}",
                 f"{parent.features} features as version {parent.version} published them{root}",
                 f"EPSG:{parent.contract['crs_epsg']}",
@@ -78,7 +78,7 @@ def _of_version(dataset: Dataset, version: int | None, *, whole_run: Sequence[Ru
 class _Live:
     """How the live features of a version came to be: the steps of the runs that made them, these runs, and where they read."""
 
-    steps: tuple[steps.Step, ...]
+    steps: tuple[steps.RunStep, ...]
     features: int
     runs: int
     sources: tuple[Mapping[str, Json], ...]
@@ -133,7 +133,7 @@ def _record(
     attempts: Sequence[RunManifest],
     manifest: Manifest | None,
     opening: str,
-    sources: Sequence[Source],
+    sources: Sequence[RecordSource],
     version: int | None,
     *,
     name: str | None = None,
@@ -189,7 +189,7 @@ def _verdict(store: Store, attempts: Sequence[RunManifest]) -> str:
     )
 
 
-def _step(step: steps.Step, sources: Sequence[Mapping[str, Json]], manifest: Manifest | None) -> ProcessStep:
+def _step(step: steps.RunStep, sources: Sequence[Mapping[str, Json]], manifest: Manifest | None) -> ProcessStep:
     procedure, parameters = [], []
     operations = [source.get("operation") or {} for source in sources if step.event_type == "TRANSFORM"]
     same = (step.source_crs, step.strategy_index)
@@ -233,7 +233,7 @@ def _step(step: steps.Step, sources: Sequence[Mapping[str, Json]], manifest: Man
     )
 
 
-def _delivery(source: Mapping[str, Json], delivery: Mapping[str, Json]) -> Source:
+def _delivery(source: Mapping[str, Json], delivery: Mapping[str, Json]) -> RecordSource:
     described = [f"{source['driver']} file" if source.get("driver") else "delivery"]
     if source.get("layer"):
         described.append(f"layer {source['layer']}")
@@ -244,7 +244,7 @@ def _delivery(source: Mapping[str, Json], delivery: Mapping[str, Json]) -> Sourc
     if delivery.get("set_digest"):
         described.append(f"set digest {delivery['set_digest']}")
     crs = source.get("crs")
-    return Source(_shown(source), ", ".join(described), crs if isinstance(crs, str) and crs.startswith("EPSG:") else None)
+    return RecordSource(_shown(source), ", ".join(described), crs if isinstance(crs, str) and crs.startswith("EPSG:") else None)
 
 
 def _shown(source: Mapping[str, Json]) -> str:

@@ -16,7 +16,7 @@ from merestone.dataset.verify import Damage, VerifyReport
 from merestone.errors import CorruptError
 from merestone.lineage.proof import inclusion as proof
 from merestone.lineage.store.run_manifest import RunManifest, read_manifest
-from merestone.lineage.store.writing import ROOT, RUNS, Part
+from merestone.lineage.store.writing import ROOT, RUNS, SealedPart
 from merestone.results.progress import Watch, nobody, staged
 from merestone.storage.port import Store
 
@@ -100,7 +100,7 @@ def _holds_events_alone(store: Store) -> bool:
 
 
 def _of_events(store: Store) -> VerifyReport:
-    parts: list[Part] = []
+    parts: list[SealedPart] = []
     manifests = 0
     for name, _ in store.list(f"{ROOT}/{RUNS}/"):
         manifests += 1

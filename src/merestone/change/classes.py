@@ -16,7 +16,7 @@ from merestone.columnar.rounding import NumberGrid
 from merestone.dataclass import dataclass
 from merestone.dataset.known import CHANGE_CLASSES, Halves
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 from merestone.identity.digest import DigestField, Layout, digest_batch
 
 ADDED, CHANGED, REMOVED, MOVED, SUPPRESSED, REPROCESSED, REFRESHED, HELD = range(len(CHANGE_CLASSES))

@@ -23,7 +23,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Migrated:
     """What the pairs explain.
 
     before: int64 (n,), the rows of the older side that were found again under another key. edited: how many of them with other content.
@@ -35,7 +35,7 @@ class Found:
     left: int
 
 
-def by_content(before: Side, after: Side) -> Found:
+def by_content(before: Side, after: Side) -> Migrated:
     """Pair features whose content stands once on each side, under two keys."""
     old, new = as_void(before.digests), as_void(after.digests)
     shared = np.intersect1d(_single(old), _single(new))
@@ -45,7 +45,7 @@ def by_content(before: Side, after: Side) -> Found:
     return _found(before, after, there[other], here[other])
 
 
-def by_table(table: tuple[Halves, Halves], before: Side, after: Side) -> Found:
+def by_table(table: tuple[Halves, Halves], before: Side, after: Side) -> Migrated:
     """Pair the keys that a table of old and new key hashes pairs, as far as both are touched."""
     old, new = as_void(before.keys), as_void(after.keys)
     there, here = _rows(old, as_void(table[0])), _rows(new, as_void(table[1]))
@@ -53,14 +53,14 @@ def by_table(table: tuple[Halves, Halves], before: Side, after: Side) -> Found:
     return _found(before, after, there[both], here[both])
 
 
-def _found(before: Side, after: Side, there: npt.NDArray[np.int64], here: npt.NDArray[np.int64]) -> Found:
+def _found(before: Side, after: Side, there: npt.NDArray[np.int64], here: npt.NDArray[np.int64]) -> Migrated:
     """Count what is explained: `there` and `here` are the rows of the pairs."""
     same = (before.digests[there] == after.digests[here]).all(axis=1)
     old, new = np.ones(len(before.keys), bool), np.ones(len(after.keys), bool)
     old[there], new[here] = False, False
     left = np.union1d(as_void(before.keys[old]), as_void(after.keys[new]))
     edited = int((~same).sum())
-    return Found(there, edited, len(left) + edited)
+    return Migrated(there, edited, len(left) + edited)
 
 
 def as_void(halves: Halves) -> npt.NDArray[np.void]:

@@ -23,7 +23,7 @@ from merestone.api.lineage_answers import (
 )
 from merestone.cli.words import ended
 from merestone.json_value import JsonObject
-from merestone.results.form import to_json
+from merestone.results.json_form import to_json
 from merestone.words import count, plural, size, visible
 
 

@@ -24,7 +24,7 @@ from merestone.api.places import as_typed
 from merestone.json_value import JsonObject
 from merestone.later import later
 from merestone.render import text
-from merestone.results.form import to_json
+from merestone.results.json_form import to_json
 from merestone.results.result import DiffResult
 from merestone.words import came_of, count, distance, percent, plural, size, visible
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import merestone.columnar._hashing as _hashing  # noqa: PLR0402 - mypy finds the stub of a C module in this form only
-from merestone.columnar.form import Column, Entry, Piece
+from merestone.columnar.hashed_values import HashedColumn, JoinedText, Piece
 
 NAME = "compiled"
 if getattr(_hashing, "CALLS", 0) != 2:
@@ -31,7 +31,7 @@ def given_binary(array: pa.Array, name: bytes = b"", tag: str = "x") -> Given:
     return (_VARIABLE, ord(tag), name, validity, offsets, data, None, array.offset, width)
 
 
-def given_column(column: Column) -> Given:
+def given_column(column: HashedColumn) -> Given:
     """An attribute as the extensions take it."""
     array, kind, tag = column.array, column.array.type, ord(column.tag)
     if column.elements is not None:
@@ -73,13 +73,13 @@ def owned(offsets: npt.NDArray[np.int64], data: Owned, like: pa.Array | None = N
     return pa.Array.from_buffers(kind, n, [mask, pa.py_buffer(starts), pa.foreign_buffer(address, size, owner)])
 
 
-def attributes(columns: Sequence[Column], n: int) -> pa.Array:
+def attributes(columns: Sequence[HashedColumn], n: int) -> pa.Array:
     """See `hashing.attributes`."""
     offsets = np.zeros(n + 1, np.int64)
     return owned(offsets, _hashing.attributes(tuple(given_column(each) for each in columns), n, offsets))
 
 
-def elements(column: Column) -> pa.Array:
+def elements(column: HashedColumn) -> pa.Array:
     """See `hashing.elements`."""
     n = len(column.array)
     offsets = np.zeros(n + 1, np.int64)
@@ -109,7 +109,7 @@ def joined(pieces: Sequence[Piece], n: int) -> pa.Array:
 def _piece(piece: Piece) -> Given:
     if isinstance(piece, bytes):
         return (_FIXED, ord("c"), piece, None, None, None, None, 0, 0)
-    name, tag, array = (piece.name, "e", piece.array) if isinstance(piece, Entry) else (b"", "p", piece)
+    name, tag, array = (piece.name, "e", piece.array) if isinstance(piece, JoinedText) else (b"", "p", piece)
     kind = array.type
     if pa.types.is_dictionary(kind):
         validity, codes = array.buffers()

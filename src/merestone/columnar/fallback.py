@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.arrays import binary, places
-from merestone.columnar.form import Column, Entry, Piece
+from merestone.columnar.hashed_values import HashedColumn, JoinedText, Piece
 
 _EXACT = 2.0**53
 _NOTHING = pa.scalar(b"", pa.binary())
@@ -54,15 +54,15 @@ def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
     return np.frombuffer(found.buffers()[1], np.uint8).reshape(n, size) if n else np.empty((0, size), np.uint8)
 
 
-def _written(piece: Entry | pa.Array) -> pa.Array:
+def _written(piece: JoinedText | pa.Array) -> pa.Array:
     """A piece that differs by row, as binary; null where it writes nothing."""
-    array = piece.array if isinstance(piece, Entry) else piece
+    array = piece.array if isinstance(piece, JoinedText) else piece
     if isinstance(array, pa.DictionaryArray):
         if len(array.dictionary) > len(array):
-            return _written(Entry(piece.name, _dense(array)) if isinstance(piece, Entry) else _dense(array))
-        values = _written(Entry(piece.name, array.dictionary) if isinstance(piece, Entry) else array.dictionary)
+            return _written(JoinedText(piece.name, _dense(array)) if isinstance(piece, JoinedText) else _dense(array))
+        values = _written(JoinedText(piece.name, array.dictionary) if isinstance(piece, JoinedText) else array.dictionary)
         return pc.cast(pa.DictionaryArray.from_arrays(array.indices, values), pa.binary())
-    if not isinstance(piece, Entry):
+    if not isinstance(piece, JoinedText):
         return pc.cast(array, pa.binary())
     text = pc.cast(_text(array), pa.binary())
     length = pc.cast(pc.cast(pc.binary_length(text), pa.string()), pa.binary())
@@ -86,18 +86,18 @@ def _text(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(array), [mask, pa.py_buffer(offsets), pa.py_buffer(digits)])
 
 
-def attributes(columns: Sequence[Column], n: int) -> pa.Array:
+def attributes(columns: Sequence[HashedColumn], n: int) -> pa.Array:
     """See `hashing.attributes`."""
     return pc.binary_join_element_wise(*fields(columns, n), _NOTHING) if n else pa.array([], pa.binary())
 
 
-def elements(column: Column) -> pa.Array:
+def elements(column: HashedColumn) -> pa.Array:
     """See `hashing.elements`."""
     value = _valued(column, b"")
     return pc.fill_null(value, b"\x00")
 
 
-def fields(columns: Sequence[Column], n: int) -> list[pa.Array]:
+def fields(columns: Sequence[HashedColumn], n: int) -> list[pa.Array]:
     """The attribute section in pieces to be joined row by row: the count, then each field, empty where it has no value."""
     fields = [_valued(each, len(each.name).to_bytes(4, "little") + each.name) for each in columns]
     count = np.zeros(n, np.uint32)
@@ -112,7 +112,7 @@ def _fixed(rows: npt.NDArray[np.uint8], valid: npt.NDArray[np.bool_] | None = No
     return binary(np.arange(n + 1, dtype=np.int64) * width, np.ascontiguousarray(rows), None if valid is None or valid.all() else ~valid)
 
 
-def _valued(column: Column, intro: bytes) -> pa.Array:
+def _valued(column: HashedColumn, intro: bytes) -> pa.Array:
     """`intro`, tag, length and value of each row as a binary array, null without a value."""
     array, kind, tag = column.array, column.array.type, column.tag.encode()
     valid = np.asarray(array.is_valid()) if array.null_count else None
@@ -132,7 +132,7 @@ def _valued(column: Column, intro: bytes) -> pa.Array:
     return _fixed(_rows(intro + tag, _plain(column)), valid)
 
 
-def _plain(column: Column) -> npt.NDArray[np.uint8]:
+def _plain(column: HashedColumn) -> npt.NDArray[np.uint8]:
     """The value bytes of a type of one width, (n, width)."""
     array, kind, n = column.array, column.array.type, len(column.array)
     if pa.types.is_boolean(kind):
@@ -178,7 +178,7 @@ def _variable(values: pa.Array, intro: bytes) -> pa.Array:
     return found
 
 
-def _list_values(column: Column, elements: pa.Array) -> pa.Array:
+def _list_values(column: HashedColumn, elements: pa.Array) -> pa.Array:
     """The count of each list and its elements, which stand encoded one after the other."""
     starts = np.asarray(column.array.offsets).astype(np.int64)
     raw, begin, end, _ = places(elements)

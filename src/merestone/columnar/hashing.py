@@ -3,7 +3,7 @@
 The compiled extension answers or, where it is missing, NumPy; both alike, byte for byte, and `NAME` says which one is at work.
 All functions take pyarrow arrays (chunked or sliced; nulls allowed) and work without a Python object per row.
 
-Not here: the two implementations (`compiled`, `fallback`), their values (`form`), geometry (`geometry.kernel`).
+Not here: the two implementations (`compiled`, `fallback`), their values (`hashed_values`), geometry (`geometry.kernel`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_binary, proved
-from merestone.columnar.form import Column, Entry, Piece
+from merestone.columnar.hashed_values import HashedColumn, JoinedText, Piece
 from merestone.later import later
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ else:
     NAME = "compiled"
 
 
-def attributes(columns: Sequence[Column], n: int) -> pa.Array:
+def attributes(columns: Sequence[HashedColumn], n: int) -> pa.Array:
     """The attribute section of n rows, which is also the value of a struct: binary."""
     return at_work.attributes(proved_columns(columns), n)  # type: ignore[no-any-return]  # one of two modules
 
 
-def elements(column: Column) -> pa.Array:
+def elements(column: HashedColumn) -> pa.Array:
     """Each value as an element of a list: tag, length and value, or a zero byte for null. Binary, without nulls."""
     return at_work.elements(*proved_columns([column]))  # type: ignore[no-any-return]  # one of two modules
 
@@ -60,7 +60,7 @@ def hashed(pieces: Sequence[Piece], n: int, size: int) -> npt.NDArray[np.uint8]:
     return at_work.hashed(_pieces(pieces), n, size)  # type: ignore[no-any-return]  # one of two modules
 
 
-def proved_columns(columns: Sequence[Column]) -> Sequence[Column]:
+def proved_columns(columns: Sequence[HashedColumn]) -> Sequence[HashedColumn]:
     """The columns themselves, once their arrays hold together.
 
     Raises:
@@ -78,7 +78,7 @@ def _pieces(pieces: Sequence[Piece]) -> list[Piece]:
     found: list[Piece] = []
     for each in pieces:
         if not isinstance(each, bytes):
-            found.append(Entry(each.name, _whole(each.array)) if isinstance(each, Entry) else _whole(each))
+            found.append(JoinedText(each.name, _whole(each.array)) if isinstance(each, JoinedText) else _whole(each))
         elif found and isinstance(found[-1], bytes):
             found[-1] += each
         else:

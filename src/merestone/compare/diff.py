@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from merestone.change.classes import Before
 from merestone.compare.sides import DiffSide, open_side
-from merestone.compare.terms import ComparisonSettings, Terms, settle_terms
+from merestone.compare.terms import ComparisonSettings, ComparisonTerms, settle_terms
 from merestone.dataclass import dataclass
 from merestone.dataset import feed
 from merestone.dataset.current import Current, current
@@ -152,7 +152,7 @@ class _Passed:
     notes: tuple[str, ...] = ()
 
 
-def _compare(terms: Terms, names: tuple[str, str], folder: str, clock: float, settings: ComparisonSettings) -> Difference:
+def _compare(terms: ComparisonTerms, names: tuple[str, str], folder: str, clock: float, settings: ComparisonSettings) -> Difference:
     store = open_store(terms.publications[0].destination)
     findings: list[Finding] = []
     notes = [*terms.notes]

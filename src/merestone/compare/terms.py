@@ -67,7 +67,7 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ComparisonTerms:
     """The terms: a publication for each side (older, newer), their rows as the contract wants them, and what a person should know."""
 
     publications: tuple[Publication, Publication]
@@ -75,7 +75,7 @@ class Terms:
     notes: tuple[str, ...]
 
 
-def settle_terms(older: DiffSide, newer: DiffSide, settings: ComparisonSettings, folder: str) -> Terms:
+def settle_terms(older: DiffSide, newer: DiffSide, settings: ComparisonSettings, folder: str) -> ComparisonTerms:
     """Settle the terms of a comparison.
 
     Args:
@@ -123,7 +123,7 @@ def settle_terms(older: DiffSide, newer: DiffSide, settings: ComparisonSettings,
         )
         for side in (older, newer)
     ]
-    return Terms((publications[0], publications[1]), (sources[0], sources[1]), tuple(notes))
+    return ComparisonTerms((publications[0], publications[1]), (sources[0], sources[1]), tuple(notes))
 
 
 def _read_once(side: DiffSide, folder: str, name: str) -> DiffSide:

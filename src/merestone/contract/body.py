@@ -1,6 +1,6 @@
 """The published body of a contract: a plain tree with its defaults filled in, the digest over it, and the way back.
 
-Not here: authored documents (`parse`), the digest of the clauses that decide one feature (`rules`).
+Not here: authored documents (`parse`), the digest of the clauses that decide one feature (`rules_hash`).
 
 The digest is sha256 over the body as JSON in UTF-8: keys sorted by code point, no blanks, no escapes beyond those JSON demands, numbers
 with an integral value written as integers, others in their shortest form that reads back the same.

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from merestone.contract.contract import Contract
 from merestone.contract.field_type import parse_type, type_pattern
 from merestone.contract.stamp import STAMP_PATTERN, Stamp
-from merestone.document.forms import Choice, Clause, Columns, Form, Group, Keyed, Listed, Name, Real, Scalar, Text, Truth, Whole
+from merestone.document.forms import Choice, Clause, ColumnNames, Form, Group, Keyed, Listed, Name, Real, Scalar, Text, Truth, Whole
 
 GEOMETRY_TYPES = (
     "point",
@@ -338,7 +338,7 @@ CONTRACT = Group(
         Clause("geometry", GEOMETRY, "what holds for the geometry beyond its type"),
         Clause("name", Text(), "the product's short name", enforcer="words"),
         Clause("description", _PROSE, "words for people", enforcer="words"),
-        Clause("key", Columns("a field"), "the field or fields that identify a feature over all versions"),
+        Clause("key", ColumnNames("a field"), "the field or fields that identify a feature over all versions"),
         Clause("min_features", Whole(0), "never fewer features than this in a version"),
         Clause("max_features", Whole(1), "never more features than this in a version"),
         Clause(

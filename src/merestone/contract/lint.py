@@ -47,7 +47,7 @@ Remark = tuple[Path, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LintRule:
     """One lint rule with its words; `check` yields path, message and hint."""
 
     level: Level
@@ -334,28 +334,28 @@ def _zone_is_idle(field: Field) -> bool:
 
 
 RULES: Final = (
-    Rule("error", "`crs_epsg` has horizontal axes.", _horizontal),
-    Rule(
+    LintRule("error", "`crs_epsg` has horizontal axes.", _horizontal),
+    LintRule(
         "error",
         "max |ordinate of the CRS's area of use| x 10^(precision + 3) is below 2^53: about 10 decimals in degrees, 5 in metres.",
         _range,
     ),
-    Rule("error", "`key` names fields with single values, none of them a float, volatile or derived.", _key),
-    Rule("error", "`freshness_from` names a date or timestamp field, or is `delivered_at`.", _freshness),
-    Rule("error", "`derived.measure` exists for the geometry type.", _derived),
-    Rule("error", "Spherical edges need a geographic CRS.", _edges),
-    Rule("error", "`topology_rule_set` and its parameters fit the geometry type, its dimensions and planar edges.", _topology),
-    Rule("error", "`geometry.noise` is 0 under topology rules.", _noise),
-    Rule("error", "Every clause has an enforcer in this version, but for required ones that are observed in operation.", _unenforced),
-    Rule("error", "`unit` is a common name or symbol, an ISO 4217 currency or a UCUM code.", _unknown_units),
-    Rule("warning", "A prefix stands on a unit that is used with prefixes.", _odd_units),
-    Rule("warning", "A field that is never null has no `null_means`.", _nulls),
-    Rule("warning", "The grid on the ground (a degree counts as 111,320 m) lies between res/1000 and res.", _ground_grid),
-    Rule("warning", "The CRS is not deprecated.", _deprecated_crs),
-    Rule("warning", "Names of fields differ in more than case.", _case),
-    Rule("warning", "Key fields are not nullable.", _key_nullable),
-    Rule("warning", "`z_precision` and `m_precision` belong to `dimensions` that have them.", _ordinates_without_use),
-    Rule("warning", "`extent` lies near the CRS's area of use.", _extent),
-    Rule("warning", "`bands` and `pixel` stand in raster contracts only.", _raster_only),
-    Rule("warning", "A `timestamp` has no `time_zone` of its own.", _time_zones),
+    LintRule("error", "`key` names fields with single values, none of them a float, volatile or derived.", _key),
+    LintRule("error", "`freshness_from` names a date or timestamp field, or is `delivered_at`.", _freshness),
+    LintRule("error", "`derived.measure` exists for the geometry type.", _derived),
+    LintRule("error", "Spherical edges need a geographic CRS.", _edges),
+    LintRule("error", "`topology_rule_set` and its parameters fit the geometry type, its dimensions and planar edges.", _topology),
+    LintRule("error", "`geometry.noise` is 0 under topology rules.", _noise),
+    LintRule("error", "Every clause has an enforcer in this version, but for required ones that are observed in operation.", _unenforced),
+    LintRule("error", "`unit` is a common name or symbol, an ISO 4217 currency or a UCUM code.", _unknown_units),
+    LintRule("warning", "A prefix stands on a unit that is used with prefixes.", _odd_units),
+    LintRule("warning", "A field that is never null has no `null_means`.", _nulls),
+    LintRule("warning", "The grid on the ground (a degree counts as 111,320 m) lies between res/1000 and res.", _ground_grid),
+    LintRule("warning", "The CRS is not deprecated.", _deprecated_crs),
+    LintRule("warning", "Names of fields differ in more than case.", _case),
+    LintRule("warning", "Key fields are not nullable.", _key_nullable),
+    LintRule("warning", "`z_precision` and `m_precision` belong to `dimensions` that have them.", _ordinates_without_use),
+    LintRule("warning", "`extent` lies near the CRS's area of use.", _extent),
+    LintRule("warning", "`bands` and `pixel` stand in raster contracts only.", _raster_only),
+    LintRule("warning", "A `timestamp` has no `time_zone` of its own.", _time_zones),
 )

@@ -1,6 +1,6 @@
 """The stamp of a contract version: `v<major>.<minor>.<patch>-crs:EPSG:<code>-res:<resolution>`, and its SemVer order.
 
-Not here: which bump a difference needs (`succession`), where versions are kept (`contract.files`).
+Not here: which bump a difference needs (`breaking`), where versions are kept (`contract.files`).
 """
 
 from __future__ import annotations

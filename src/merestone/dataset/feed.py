@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.columnar.shape import Column, Shape, Values
+from merestone.columnar.table_shape import TableColumn, TableShape, Values
 from merestone.dataclass import dataclass
 from merestone.dataset.manifest import HistoryLine, Manifest, ObjectRef
 from merestone.dataset.proved import HINT, opened, proving, read_table
@@ -34,22 +34,22 @@ ADDED, CHANGED, REMOVED, MOVED, REPROCESSED = range(len(CLASSES))
 _LOGGED = [name for name in ChangeLog.schema.names if name != ChangeLog.source_digest.name]
 
 
-class Feed(Shape):
+class Feed(TableShape):
     """A change feed: one row per touched key, with its class, labels, digests and partitions before and after."""
 
-    key = Column(pa.binary(), nullable=False)
-    kind = Column(pa.string(), nullable=False, name="class")
-    reversed = Column(pa.bool_(), nullable=False)
-    rekeyed = Column(pa.bool_(), nullable=False)
-    backfilled = Column(pa.bool_(), nullable=False)
-    attributes = Column(pa.bool_(), nullable=False)
-    geometry = Column(pa.bool_(), nullable=False)
-    geometry_change = Column(pa.float64())
-    fields = Column(pa.list_(pa.string()))
-    digest = Column(DIGEST)
-    old_digest = Column(DIGEST)
-    partition = Column(pa.string())
-    old_partition = Column(pa.string())
+    key = TableColumn(pa.binary(), nullable=False)
+    kind = TableColumn(pa.string(), nullable=False, name="class")
+    reversed = TableColumn(pa.bool_(), nullable=False)
+    rekeyed = TableColumn(pa.bool_(), nullable=False)
+    backfilled = TableColumn(pa.bool_(), nullable=False)
+    attributes = TableColumn(pa.bool_(), nullable=False)
+    geometry = TableColumn(pa.bool_(), nullable=False)
+    geometry_change = TableColumn(pa.float64())
+    fields = TableColumn(pa.list_(pa.string()))
+    digest = TableColumn(DIGEST)
+    old_digest = TableColumn(DIGEST)
+    partition = TableColumn(pa.string())
+    old_partition = TableColumn(pa.string())
 
     @property
     def had(self) -> pa.ChunkedArray:
@@ -242,7 +242,7 @@ def fold(logs: Sequence[Feed]) -> Feed:
     return Feed(table.cast(Feed.schema))
 
 
-def rows_of(version: Version, feed: Feed, partition: Column) -> pa.Table:
+def rows_of(version: Version, feed: Feed, partition: TableColumn) -> pa.Table:
     """The published rows of some keys, one for each row of `feed` and in its order.
 
     Args:
@@ -281,7 +281,7 @@ def rows_of(version: Version, feed: Feed, partition: Column) -> pa.Table:
     return table
 
 
-def places_of(version: Version, feed: Feed, partition: Column) -> npt.NDArray[np.float64]:
+def places_of(version: Version, feed: Feed, partition: TableColumn) -> npt.NDArray[np.float64]:
     """(n, 2) the middle of the box of each feature of a feed, NaN where it has no position; arguments and errors as of `rows_of`."""
     places = set(feed.table.column(partition.name).unique().to_pylist())
     keys, names = feed.key.combine_chunks(), tuple(version.manifest.key["columns"])

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_chunk
-from merestone.columnar.shape import Values
+from merestone.columnar.table_shape import Values
 from merestone.columnar.unicode import nfc
 from merestone.dataclass import dataclass
 from merestone.dataset import feed

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from merestone.columnar.shape import Column, Shape
+from merestone.columnar.table_shape import TableColumn, TableShape
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import Chunk, HistoryLine, line_of
 from merestone.dataset.proved import altered, proving, read_table
@@ -22,11 +22,11 @@ from merestone.document.json_reader import parse_json
 from merestone.storage.port import Store
 
 
-class ChunkRows(Shape):
+class ChunkRows(TableShape):
     """The rows of a chunk; `line` is the JSON object of a version, as in the manifest's `history.recent`."""
 
-    version = Column(pa.int64(), nullable=False)
-    line = Column(pa.string(), nullable=False)
+    version = TableColumn(pa.int64(), nullable=False)
+    line = TableColumn(pa.string(), nullable=False)
 
 
 def lines(store: Store, head: Current) -> Iterator[HistoryLine]:

@@ -11,7 +11,7 @@ from merestone.dataclass import dataclass
 from merestone.dataset.current import Current
 from merestone.dataset.history import lines
 from merestone.dataset.manifest import Manifest, ObjectRef
-from merestone.dataset.pages import Entry, live_files
+from merestone.dataset.pages import PartitionFiles, live_files
 from merestone.dataset.record import RunRecord, read_named, record_names
 from merestone.dataset.version import Dataset
 from merestone.storage.port import Store
@@ -165,7 +165,7 @@ def new_records(store: Store, head: Current | None) -> tuple[str, ...]:
     return tuple(each for each in (f"{run_id}-{attempt}" for run_id, attempt, _ in record_names(store)) if each not in before)
 
 
-def objects(store: Store, manifest: Manifest, read: dict[str, dict[str, Entry]] | None = None) -> Iterator[ObjectRef]:
+def objects(store: Store, manifest: Manifest, read: dict[str, dict[str, PartitionFiles]] | None = None) -> Iterator[ObjectRef]:
     """Every object that a version names, lineage apart (it names its own parts). `read` as for `live_entries`."""
     yield from manifest.files.pages
     yield from live_files(store, manifest.files, read)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
-from merestone.columnar.shape import Column, Shape
+from merestone.columnar.table_shape import TableColumn, TableShape
 from merestone.dataclass import dataclass
 from merestone.dataset.manifest import DataFile, FileSet, ObjectRef
 from merestone.dataset.proved import HINT, altered, read_table
@@ -20,27 +20,27 @@ from merestone.errors import CorruptError
 from merestone.storage.port import Store
 
 
-class FileEntries(Shape):
+class FileEntries(TableShape):
     """The rows of a page: one for each file, or for a partition without files."""
 
-    partition = Column(pa.string(), nullable=False)
-    value = Column(pa.string())
-    path = Column(pa.string())
-    rows = Column(pa.int64())
-    bytes = Column(pa.int64())
-    sha256 = Column(pa.binary(32))
-    footer_sha256 = Column(pa.binary(32))
-    tag = Column(pa.string())
-    xmin = Column(pa.float64())
-    ymin = Column(pa.float64())
-    xmax = Column(pa.float64())
-    ymax = Column(pa.float64())
-    version = Column(pa.int64())
-    run_id = Column(pa.string())
+    partition = TableColumn(pa.string(), nullable=False)
+    value = TableColumn(pa.string())
+    path = TableColumn(pa.string())
+    rows = TableColumn(pa.int64())
+    bytes = TableColumn(pa.int64())
+    sha256 = TableColumn(pa.binary(32))
+    footer_sha256 = TableColumn(pa.binary(32))
+    tag = TableColumn(pa.string())
+    xmin = TableColumn(pa.float64())
+    ymin = TableColumn(pa.float64())
+    xmax = TableColumn(pa.float64())
+    ymax = TableColumn(pa.float64())
+    version = TableColumn(pa.int64())
+    run_id = TableColumn(pa.string())
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PartitionFiles:
     """One partition of a version: its name, the column value that the name stands for (column schemes only), and its live files."""
 
     partition: str
@@ -48,7 +48,7 @@ class Entry:
     files: tuple[DataFile, ...]
 
 
-def live_entries(store: Store, files: FileSet, read: dict[str, dict[str, Entry]] | None = None) -> dict[str, Entry]:
+def live_entries(store: Store, files: FileSet, read: dict[str, dict[str, PartitionFiles]] | None = None) -> dict[str, PartitionFiles]:
     """Every partition of a version by name, in name order: the one way from a manifest to its data files.
 
     Args:
@@ -60,7 +60,7 @@ def live_entries(store: Store, files: FileSet, read: dict[str, dict[str, Entry]]
         CorruptError: a page is missing, altered, or does not add up to what the manifest says.
     """
     known = {} if read is None else read
-    found: dict[str, Entry] = {}
+    found: dict[str, PartitionFiles] = {}
     for ref in files.pages:
         if ref.path not in known:
             known[ref.path] = _read_page(store, ref)
@@ -77,25 +77,25 @@ def live_entries(store: Store, files: FileSet, read: dict[str, dict[str, Entry]]
     return live
 
 
-def live_files(store: Store, files: FileSet, read: dict[str, dict[str, Entry]] | None = None) -> tuple[DataFile, ...]:
+def live_files(store: Store, files: FileSet, read: dict[str, dict[str, PartitionFiles]] | None = None) -> tuple[DataFile, ...]:
     """The live data files of a version, ordered by path. Arguments and errors as of `live_entries`."""
     return in_path_order(live_entries(store, files, read).values())
 
 
-def in_path_order(entries: Iterable[Entry]) -> tuple[DataFile, ...]:
+def in_path_order(entries: Iterable[PartitionFiles]) -> tuple[DataFile, ...]:
     """The files of some partitions, ordered by path."""
     return tuple(sorted((file for each in entries for file in each.files), key=lambda file: file.path))
 
 
-def page_table(entries: Iterable[Entry]) -> FileEntries:
+def page_table(entries: Iterable[PartitionFiles]) -> FileEntries:
     """Entries as the rows of a page, ordered by partition."""
     ordered = sorted(entries, key=lambda each: each.partition)
-    files: list[tuple[Entry, DataFile | None]] = [(each, file) for each in ordered for file in each.files or (None,)]
+    files: list[tuple[PartitionFiles, DataFile | None]] = [(each, file) for each in ordered for file in each.files or (None,)]
 
-    def of(column: Column, value: Callable[[DataFile], object]) -> pa.Array:
+    def of(column: TableColumn, value: Callable[[DataFile], object]) -> pa.Array:
         return pa.array([None if file is None else value(file) for _, file in files], column.field.type)
 
-    def side(column: Column, at: int) -> pa.Array:
+    def side(column: TableColumn, at: int) -> pa.Array:
         return of(column, lambda file: None if file.bbox is None else file.bbox[at])
 
     return FileEntries.of(
@@ -120,7 +120,7 @@ def page_table(entries: Iterable[Entry]) -> FileEntries:
     )
 
 
-def _read_page(store: Store, ref: ObjectRef) -> dict[str, Entry]:
+def _read_page(store: Store, ref: ObjectRef) -> dict[str, PartitionFiles]:
     table = read_table(store, ref)
     if table.schema.names != FileEntries.schema.names:
         raise altered(ref, "is not a page of file entries")
@@ -132,4 +132,4 @@ def _read_page(store: Store, ref: ObjectRef) -> dict[str, Entry]:
             bbox = None if box[0] is None else (box[0], box[1], box[2], box[3])
             proof = footer.hex() if footer is not None else None
             files.append(DataFile(path, rows, size, checksum.hex(), partition, bbox, version, run_id, footer_sha256=proof, tag=tag))
-    return {name: Entry(name, value, tuple(files)) for name, (value, files) in grouped.items()}
+    return {name: PartitionFiles(name, value, tuple(files)) for name, (value, files) in grouped.items()}

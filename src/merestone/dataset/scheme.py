@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from merestone.dataclass import dataclass
 from merestone.dataset.manifest import Manifest
-from merestone.dataset.pages import Entry
+from merestone.dataset.pages import PartitionFiles
 from merestone.dataset.partition import Tree, tree_from_table
 from merestone.dataset.proved import proving, read_table
 from merestone.storage.port import Store
@@ -23,7 +23,7 @@ class Scheme:
     tree: Tree | None
 
 
-def scheme_of(store: Store, manifest: Manifest, entries: Mapping[str, Entry]) -> Scheme:
+def scheme_of(store: Store, manifest: Manifest, entries: Mapping[str, PartitionFiles]) -> Scheme:
     """How a version places its rows; `entries` are its live entries.
 
     Raises:

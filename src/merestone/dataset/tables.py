@@ -7,58 +7,58 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from merestone.columnar.shape import Column, Shape
+from merestone.columnar.table_shape import TableColumn, TableShape
 
 DIGEST = pa.binary(16)
 PARTITION_NAME = pa.dictionary(pa.int32(), pa.string())
 
 
-class ChangeLog(Shape):
+class ChangeLog(TableShape):
     """What one version did to each feature that it met, ordered by key bytes (docs/spec/changes.md)."""
 
-    key = Column(pa.binary(), nullable=False)
-    kind = Column(pa.dictionary(pa.int8(), pa.string()), nullable=False, name="class")
-    reversed = Column(pa.bool_(), nullable=False)
-    rekeyed = Column(pa.bool_(), nullable=False)
-    attributes = Column(pa.bool_(), nullable=False)
-    geometry = Column(pa.bool_(), nullable=False)
-    geometry_change = Column(pa.float64())
-    fields = Column(pa.list_(pa.string()))
-    digest = Column(DIGEST)
-    source_digest = Column(DIGEST)
-    old_digest = Column(DIGEST)
-    partition = Column(PARTITION_NAME)
-    old_partition = Column(PARTITION_NAME)
+    key = TableColumn(pa.binary(), nullable=False)
+    kind = TableColumn(pa.dictionary(pa.int8(), pa.string()), nullable=False, name="class")
+    reversed = TableColumn(pa.bool_(), nullable=False)
+    rekeyed = TableColumn(pa.bool_(), nullable=False)
+    attributes = TableColumn(pa.bool_(), nullable=False)
+    geometry = TableColumn(pa.bool_(), nullable=False)
+    geometry_change = TableColumn(pa.float64())
+    fields = TableColumn(pa.list_(pa.string()))
+    digest = TableColumn(DIGEST)
+    source_digest = TableColumn(DIGEST)
+    old_digest = TableColumn(DIGEST)
+    partition = TableColumn(PARTITION_NAME)
+    old_partition = TableColumn(PARTITION_NAME)
 
 
-class IndexRows(Shape):
+class IndexRows(TableShape):
     """The published features as the index has them: key, digests, partition, and the version that met the key last."""
 
-    key = Column(pa.binary(), nullable=False)
-    digest = Column(DIGEST, nullable=False)
-    source_digest = Column(DIGEST, nullable=False)
-    partition = Column(PARTITION_NAME, nullable=False)
-    version = Column(pa.int64(), nullable=False)
+    key = TableColumn(pa.binary(), nullable=False)
+    digest = TableColumn(DIGEST, nullable=False)
+    source_digest = TableColumn(DIGEST, nullable=False)
+    partition = TableColumn(PARTITION_NAME, nullable=False)
+    version = TableColumn(pa.int64(), nullable=False)
 
 
-class CheckpointRows(Shape):
+class CheckpointRows(TableShape):
     """The index as a checkpoint holds it, in the order of a delivery (docs/spec/changes.md)."""
 
-    key = Column(pa.binary(), nullable=False)
-    key_hash = Column(DIGEST, nullable=False)
-    source_digest = Column(DIGEST, nullable=False)
-    digest = Column(DIGEST)
-    partition = Column(pa.int32(), nullable=False)
-    version = Column(pa.int64(), nullable=False)
+    key = TableColumn(pa.binary(), nullable=False)
+    key_hash = TableColumn(DIGEST, nullable=False)
+    source_digest = TableColumn(DIGEST, nullable=False)
+    digest = TableColumn(DIGEST)
+    partition = TableColumn(pa.int32(), nullable=False)
+    version = TableColumn(pa.int64(), nullable=False)
 
 
-class WithdrawnRows(Shape):
+class WithdrawnRows(TableShape):
     """What was withdrawn, one row a feature.
 
     digest: what was withdrawn of it, null where its removal was. present: whether it is published now. wrong: a person named it as wrong.
     """
 
-    key = Column(pa.binary(), nullable=False)
-    digest = Column(DIGEST)
-    present = Column(pa.bool_(), nullable=False)
-    wrong = Column(pa.bool_(), nullable=False)
+    key = TableColumn(pa.binary(), nullable=False)
+    digest = TableColumn(DIGEST)
+    present = TableColumn(pa.bool_(), nullable=False)
+    wrong = TableColumn(pa.bool_(), nullable=False)

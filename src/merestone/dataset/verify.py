@@ -20,7 +20,7 @@ from merestone.dataset.index import load_table
 from merestone.dataset.known import Sum, halves
 from merestone.dataset.log import objects
 from merestone.dataset.manifest import DataFile, Manifest, ObjectRef, line_of, sha256
-from merestone.dataset.pages import Entry, live_files
+from merestone.dataset.pages import PartitionFiles, live_files
 from merestone.dataset.proved import checksum, footer_of
 from merestone.dataset.tables import IndexRows
 from merestone.document.json_reader import parse_json
@@ -96,7 +96,7 @@ def verify(store: Store, watch: Watch = nobody) -> VerifyReport:
     """
     damages: list[Damage] = []
     versions = _versions(store, damages)
-    pages: dict[str, dict[str, Entry]] = {}
+    pages: dict[str, dict[str, PartitionFiles]] = {}
     named: dict[str, tuple[ObjectRef, list[Manifest]]] = {}
     for manifest in versions:
         for ref in _named(store, manifest, pages, damages):
@@ -137,7 +137,7 @@ def verify(store: Store, watch: Watch = nobody) -> VerifyReport:
 def damages_of(store: Store, manifest: Manifest, watch: Watch = nobody) -> list[Damage]:
     """All that is wrong with the objects of one version: every byte is read, counts are added up. `watch` is called after each object."""
     damages: list[Damage] = []
-    pages: dict[str, dict[str, Entry]] = {}
+    pages: dict[str, dict[str, PartitionFiles]] = {}
     named = {each.path: each for each in _named(store, manifest, pages, damages)}.values()
     with staged(watch, "prove", sum(each.rows for each in named)) as met:
         for ref in named:
@@ -165,7 +165,7 @@ def _versions(store: Store, damages: list[Damage]) -> list[Manifest]:
     return out
 
 
-def _named(store: Store, manifest: Manifest, pages: dict[str, dict[str, Entry]], damages: list[Damage]) -> list[ObjectRef]:
+def _named(store: Store, manifest: Manifest, pages: dict[str, dict[str, PartitionFiles]], damages: list[Damage]) -> list[ObjectRef]:
     """Every object of a version; of one whose pages cannot be read, the pages."""
     try:
         return list(objects(store, manifest, pages))
@@ -241,7 +241,7 @@ def _geo_problem(geo: bytes | None) -> str | None:
         return f"unreadable: {fault!r}"
 
 
-def _sums(store: Store, manifest: Manifest, pages: dict[str, dict[str, Entry]]) -> Iterator[Damage]:
+def _sums(store: Store, manifest: Manifest, pages: dict[str, dict[str, PartitionFiles]]) -> Iterator[Damage]:
     if any(each.path not in pages for each in manifest.files.pages):
         return  # a page that cannot be read is among the damages
     rows = sum(file.rows for file in live_files(store, manifest.files, pages))
@@ -257,7 +257,7 @@ def _index_objects(manifest: Manifest) -> Iterator[ObjectRef]:
     yield from (ref for _, ref in manifest.index.log)
 
 
-def _index(store: Store, manifest: Manifest, pages: dict[str, dict[str, Entry]]) -> Iterator[Damage]:
+def _index(store: Store, manifest: Manifest, pages: dict[str, dict[str, PartitionFiles]]) -> Iterator[Damage]:
     """The feature index of the current version against its files and its set digest."""
     name = manifest_name(manifest.version)
     versions = (manifest.version,)

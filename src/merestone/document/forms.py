@@ -359,7 +359,7 @@ class Keyed(Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Columns(Form):
+class ColumnNames(Form):
     """One name or a list of different names; always a list in canonical form."""
 
     what: str = "a column"

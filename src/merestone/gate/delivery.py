@@ -19,7 +19,7 @@ from merestone.columnar.unicode import normalised
 from merestone.contract.contract import Contract
 from merestone.dataclass import dataclass
 from merestone.gate.findings import NAMED
-from merestone.geometry.form import Scan
+from merestone.geometry.kernel_values import Scan
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
 from merestone.words import listed, ordinate

@@ -24,7 +24,7 @@ from merestone.contract.laws import bound
 from merestone.errors import UsageError
 from merestone.gate.findings import reasons, rejected
 from merestone.geometry import kernel
-from merestone.geometry.form import (
+from merestone.geometry.kernel_values import (
     INFINITE,
     NAN_XY,
     NAN_Z,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.columnar.shape import Column, Shape
+from merestone.columnar.table_shape import TableColumn, TableShape
 from merestone.dataclass import dataclass
 from merestone.results.finding import SAMPLES, Finding, RowFaults, Sample, Severity, Surface
 from merestone.rules.catalogue import rule_of
@@ -26,19 +26,19 @@ _DISTINCT = 1_000
 """How many different values are counted apart per rule; beyond it only their number of rows is kept."""
 
 
-class FindingLines(Shape):
+class FindingLines(TableShape):
     """The lines of `_findings/` (docs/spec/changes.md): one for each row and rule."""
 
-    feature_id = Column(pa.string())
-    key = Column(pa.binary())
-    row = Column(pa.int64())
-    surface = Column(pa.string())
-    field = Column(pa.string())
-    rule = Column(pa.string())
-    severity = Column(pa.string())
-    expected = Column(pa.string())
-    observed = Column(pa.string())
-    held = Column(pa.bool_())
+    feature_id = TableColumn(pa.string())
+    key = TableColumn(pa.binary())
+    row = TableColumn(pa.int64())
+    surface = TableColumn(pa.string())
+    field = TableColumn(pa.string())
+    rule = TableColumn(pa.string())
+    severity = TableColumn(pa.string())
+    expected = TableColumn(pa.string())
+    observed = TableColumn(pa.string())
+    held = TableColumn(pa.bool_())
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from merestone.contract.contract import Contract, Field
 from merestone.dataclass import dataclass
 from merestone.geometry import kernel
-from merestone.geometry.form import Scan
+from merestone.geometry.kernel_values import Scan
 from merestone.json_value import Json, JsonObject
 from merestone.results.finding import Finding
 from merestone.rules import catalogue

@@ -24,7 +24,7 @@ from merestone.gate.topology_open import stays_open
 from merestone.gate.topology_pairs import Pairs
 from merestone.gate.topology_planar import boundary_changes, check_planar
 from merestone.gate.topology_solid import check_solids
-from merestone.gate.topology_words import Words, areas, lengths
+from merestone.gate.topology_words import PlaceWords, areas, lengths
 from merestone.geometry import kernel
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules.catalogue import rule_of
@@ -75,7 +75,7 @@ class Breach:
     other: Ints
     x: Floats
     y: Floats
-    seen: Words
+    seen: PlaceWords
 
     def __len__(self) -> int:
         return len(self.one)
@@ -136,7 +136,7 @@ def judge(wkb: pa.Array, rules: Rules, *, absent: Floats | None = None) -> list[
         else:
             found += _solid(wkb, rules, centre)
     except shapely.errors.GEOSException as fault:
-        words = Words((f"could not be judged: {_plain_text(str(fault))}",))
+        words = PlaceWords((f"could not be judged: {_plain_text(str(fault))}",))
         return [Breach("topology", np.array([-1]), np.array([-1]), np.array([np.nan]), np.array([np.nan]), words)]
     return [each for each in found if len(each)]
 
@@ -239,7 +239,7 @@ def _plain_text(text: str) -> str:
 
 
 def _unjudged(rows: Ints, centre: Floats, rules: Rules) -> Breach:
-    words = Words((f"{{one}} is not of the {_NEEDS[rules.rule_set]} that {rules.rule_set} topology judges",))
+    words = PlaceWords((f"{{one}} is not of the {_NEEDS[rules.rule_set]} that {rules.rule_set} topology judges",))
     return Breach("topology", rows, np.full(len(rows), -1), centre[rows, 0], centre[rows, 1], words)
 
 
@@ -258,16 +258,21 @@ def _planar(wkb: pa.Array | pa.ChunkedArray, rules: Rules, absent: Floats | None
     between = ("{measure} inside of {one}", "{measure} between {one} and {other}")
     return [
         Breach(
-            "overlap", overlaps.one, overlaps.other, overlaps.x, overlaps.y, Words(("{one} and {other} share {measure}",), measures=shared)
+            "overlap",
+            overlaps.one,
+            overlaps.other,
+            overlaps.x,
+            overlaps.y,
+            PlaceWords(("{one} and {other} share {measure}",), measures=shared),
         ),
-        Breach("gap", gaps.one, gaps.other, gaps.x, gaps.y, Words(between, (gaps.other >= 0).astype(np.int64), open_ground)),
+        Breach("gap", gaps.one, gaps.other, gaps.x, gaps.y, PlaceWords(between, (gaps.other >= 0).astype(np.int64), open_ground)),
         Breach(
             "mismatched_edge",
             mismatches.one,
             mismatches.other,
             mismatches.x,
             mismatches.y,
-            Words(("{one} and {other} along {measure}",), measures=along),
+            PlaceWords(("{one} and {other} along {measure}",), measures=along),
         ),
     ]
 
@@ -301,7 +306,7 @@ def _network(wkb: pa.Array | pa.ChunkedArray, rules: Rules) -> list[Breach]:
             np.full(len(loose), -1),
             loose.x / scale,
             loose.y / scale,
-            Words(("{one} ends at no other line",)),
+            PlaceWords(("{one} ends at no other line",)),
         ),
         Breach(
             "unconnected_end",
@@ -309,7 +314,7 @@ def _network(wkb: pa.Array | pa.ChunkedArray, rules: Rules) -> list[Breach]:
             ends.other,
             ends.x / scale,
             ends.y / scale,
-            Words(apart, (ends.distance == 0).astype(np.int64), away),
+            PlaceWords(apart, (ends.distance == 0).astype(np.int64), away),
         ),
         Breach(
             "duplicate_edge",
@@ -317,7 +322,7 @@ def _network(wkb: pa.Array | pa.ChunkedArray, rules: Rules) -> list[Breach]:
             np.where(twice.other == twice.one, -1, twice.other),
             twice.x / scale,
             twice.y / scale,
-            Words(over, (twice.other == twice.one).astype(np.int64), shared),
+            PlaceWords(over, (twice.other == twice.one).astype(np.int64), shared),
         ),
     ]
 
@@ -336,7 +341,7 @@ def _solid(wkb: pa.Array, rules: Rules, centre: Floats) -> list[Breach]:
             np.full(len(flat), -1),
             centre[flat, 0],
             centre[flat, 1],
-            Words(("{one} has no faces with Z that could be judged",)),
+            PlaceWords(("{one} has no faces with Z that could be judged",)),
         ),
         Breach(
             "open_shell",
@@ -344,6 +349,6 @@ def _solid(wkb: pa.Array, rules: Rules, centre: Floats) -> list[Breach]:
             np.full(len(found), -1),
             found.x / scale,
             found.y / scale,
-            Words(("{one} has {counts}",), counts=edges, things=things),
+            PlaceWords(("{one} has {counts}",), counts=edges, things=things),
         ),
     ]

@@ -12,7 +12,7 @@ import shapely
 from merestone.gate.topology_edges import AREAS, Floats, Ints, Mask, box_tree, diagonals, shapes_on_grid
 from merestone.gate.topology_pairs import Pairs
 from merestone.geometry import kernel
-from merestone.geometry.form import Shapes
+from merestone.geometry.kernel_values import Shapes
 
 _INTERIORS_MEET = "T********"
 _LOOKED_UP = 1 << 16  # polygons whose neighbours are looked up at a time

@@ -17,7 +17,7 @@ import shapely
 
 from merestone.dataclass import dataclass
 from merestone.geometry import kernel
-from merestone.geometry.form import Shapes
+from merestone.geometry.kernel_values import Shapes
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

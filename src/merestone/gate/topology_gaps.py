@@ -12,7 +12,7 @@ from merestone.gate.topology_cover import Cover, no_wider, widths
 from merestone.gate.topology_edges import Edges, Floats, Ints, box_tree, diagonals, near_pairs
 from merestone.gate.topology_faces import Chain
 from merestone.gate.topology_pairs import Pairs
-from merestone.geometry.form import Shapes
+from merestone.geometry.kernel_values import Shapes
 
 LONG = 3.0
 """How many times longer than wide an open strip of uncovered ground is to be a gap between its neighbours, and not the end of a street."""

@@ -15,7 +15,7 @@ import shapely
 
 from merestone.gate.topology_cover import no_wider
 from merestone.gate.topology_edges import Edges, Floats, Ints, Mask, diagonals, shapes_on_grid
-from merestone.geometry.form import Shapes
+from merestone.geometry.kernel_values import Shapes
 
 _INTERIORS_MEET = "T********"
 _CLEARLY = 1.05  # how much wider than the width named ground has to be, since circles are drawn with corners

@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Measures:
+class PlaceMeasures:
     """Areas or lengths on the ground, one a place. `about`: they are worked out from degrees."""
 
     values: Floats
@@ -31,7 +31,7 @@ class Measures:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PlaceWords:
     """Sentences with `{one}` and `{other}` for the names of the two features, `{measure}` and `{counts}`.
 
     Args:
@@ -44,7 +44,7 @@ class Words:
 
     sentences: tuple[str, ...]
     kind: Ints | None = None
-    measures: Measures | None = None
+    measures: PlaceMeasures | None = None
     counts: Ints | None = None
     things: tuple[tuple[str, str], ...] = ()
 
@@ -54,7 +54,7 @@ class Words:
         measure = self.measures.text(n) if self.measures is not None else ""
         return sentence.format(one=one, other=other, measure=measure, counts=self._counted(n))
 
-    def some(self, at: Ints) -> Words:
+    def some(self, at: Ints) -> PlaceWords:
         """Those of some places."""
         return replace(
             self,
@@ -70,16 +70,16 @@ class Words:
         return " and ".join(f"{count} {things[count > 1]}" for count, things in zip(counted, self.things, strict=True) if count)
 
 
-def areas(size: Floats, y: Floats, unit: float, *, geographic: bool) -> Measures:
+def areas(size: Floats, y: Floats, unit: float, *, geographic: bool) -> PlaceMeasures:
     """Areas in square metres, where a unit of length has `unit` metres; in degrees those of the place."""
     shrink = np.cos(np.radians(y)) if geographic else 1.0
-    return Measures(size * unit**2 * shrink, "m2", geographic)
+    return PlaceMeasures(size * unit**2 * shrink, "m2", geographic)
 
 
-def lengths(size: Floats, y: Floats, unit: float, *, geographic: bool) -> Measures:
+def lengths(size: Floats, y: Floats, unit: float, *, geographic: bool) -> PlaceMeasures:
     """Lengths in metres; in degrees about those of the place, between the length of a degree north and of one east."""
     shrink = (1 + np.cos(np.radians(y))) / 2 if geographic else 1.0
-    return Measures(size * unit * shrink, "m", geographic)
+    return PlaceMeasures(size * unit * shrink, "m", geographic)
 
 
 def _plain(value: float) -> str:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.dataclass import dataclass
-from merestone.geometry.form import placed
+from merestone.geometry.kernel_values import placed
 from merestone.json_value import JsonObject
 from merestone.results.finding import Finding, RowFaults
 from merestone.rules import catalogue

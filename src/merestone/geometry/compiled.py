@@ -14,8 +14,8 @@ import pyarrow as pa
 
 import merestone.geometry._kernel as _kernel  # noqa: PLR0402 - mypy finds the stub of a C module in this form only
 from merestone.columnar.compiled import given_binary, given_column, owned
-from merestone.columnar.form import Column
-from merestone.geometry.form import WANTED, Grid, Scan, Shape, empty_scan
+from merestone.columnar.hashed_values import HashedColumn
+from merestone.geometry.kernel_values import WANTED, Grid, Scan, Shape, empty_scan
 from merestone.later import later
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[pa.Array, npt.ND
     return owned(offsets, data, wkb), flags
 
 
-def digest(columns: Sequence[Column], geometry: pa.Array | None, grid: Grid, shape: Shape, n: int) -> pa.Array:
+def digest(columns: Sequence[HashedColumn], geometry: pa.Array | None, grid: Grid, shape: Shape, n: int) -> pa.Array:
     """See `kernel.digest`."""
     out = np.empty((n, 16), np.uint8)
     given = None if geometry is None else given_binary(geometry)

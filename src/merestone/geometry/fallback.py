@@ -19,9 +19,9 @@ import shapely
 
 from merestone.columnar.arrays import binary, places
 from merestone.columnar.fallback import blake2b16, fields
-from merestone.columnar.form import Column
+from merestone.columnar.hashed_values import HashedColumn
 from merestone.geometry import apart, flat, flat_form, single
-from merestone.geometry.form import (
+from merestone.geometry.kernel_values import (
     CANONICAL_UNREADABLE,
     NULL_KIND,
     RAW_GRID,
@@ -338,7 +338,7 @@ def _cells(values: npt.NDArray[np.float64], low: float, high: float, order: int)
 # ---- digest ----
 
 
-def digest(columns: Sequence[Column], geometry: pa.Array | None, grid: Grid, shape: Shape, n: int) -> pa.Array:
+def digest(columns: Sequence[HashedColumn], geometry: pa.Array | None, grid: Grid, shape: Shape, n: int) -> pa.Array:
     """See `kernel.digest`."""
     section = pa.scalar(b"\x00", pa.binary()) if geometry is None else _section(encode(geometry, grid, shape))
     payload = pc.binary_join_element_wise(section, *fields(columns, n), _NOTHING) if n else pa.array([], pa.binary())

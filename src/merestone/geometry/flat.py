@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from merestone.dataclass import dataclass
-from merestone.geometry import form, single
+from merestone.geometry import kernel_values, single
 
 MOST_STEPS = 64  # parts, or rings of one part: a row with more goes through `single`, since each step costs all rows a pass
 
@@ -214,7 +214,7 @@ def first_of(size: Ints) -> Ints:
 # ---- scan ----
 
 
-def look(flat: Flat, out: form.Scan, ends: Ints) -> None:
+def look(flat: Flat, out: kernel_values.Scan, ends: Ints) -> None:
     """Fill a scan's rows with what lies in these; `ends` is where each value ends."""
     rows, n = flat.row, len(flat.row)
     xy = vertices(flat)
@@ -234,18 +234,18 @@ def look(flat: Flat, out: form.Scan, ends: Ints) -> None:
         np.minimum.at(least, vertex_row[finite], column[finite])
         np.maximum.at(most, vertex_row[finite], column[finite])
         out.bounds[rows, low], out.bounds[rows, high] = np.where(least <= most, least, np.nan), np.where(least <= most, most, np.nan)
-    flags = np.where(flat.end < ends[rows], form.TRAILING_BYTES, 0)
+    flags = np.where(flat.end < ends[rows], kernel_values.TRAILING_BYTES, 0)
     nan = np.isnan(xy)
-    flags = _also(flags, vertex_row[nan[0] | nan[1]], form.NAN_XY)
-    flags = _also(flags, vertex_row[np.isinf(xy).any(axis=0)], form.INFINITE)
+    flags = _also(flags, vertex_row[nan[0] | nan[1]], kernel_values.NAN_XY)
+    flags = _also(flags, vertex_row[np.isinf(xy).any(axis=0)], kernel_values.INFINITE)
     if flat.z:
-        flags = _also(flags, vertex_row[nan[2]], form.NAN_Z)
+        flags = _also(flags, vertex_row[nan[2]], kernel_values.NAN_Z)
     there = ring & (flat.run_size > 0)
     first = first_of(flat.run_size)[there]
     opened = (xy[:2, first] != xy[:2, first + flat.run_size[there] - 1]).any(axis=0)
-    flags = _also(flags, run_row[there][opened], form.UNCLOSED_RING)
-    flags = _also(flags, run_row[there][flat.run_size[there] < 4], form.SHORT_RING)
-    flags = _also(flags, run_row[(kind[run_row] == single.LINE) & (flat.run_size == 1)], form.SHORT_LINE)
+    flags = _also(flags, run_row[there][opened], kernel_values.UNCLOSED_RING)
+    flags = _also(flags, run_row[there][flat.run_size[there] < 4], kernel_values.SHORT_RING)
+    flags = _also(flags, run_row[(kind[run_row] == single.LINE) & (flat.run_size == 1)], kernel_values.SHORT_LINE)
     out.flags[rows] = flags
 
 

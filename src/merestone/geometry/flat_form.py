@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from merestone.columnar.rounding import NO_MEASURE, from_grid, on_grid, to_grid
 from merestone.dataclass import dataclass
-from merestone.geometry import form, single
+from merestone.geometry import kernel_values, single
 from merestone.geometry.flat import Bytes, Flat, Floats, Ints, Mask, anywhere, first_of, vertices
 
 _LARGEST = np.iinfo(np.int64).max
@@ -37,15 +37,17 @@ class Canonical:
     flags: npt.NDArray[np.uint8]
 
 
-def canonical(flat: Flat, grid: form.Grid, shape: form.Shape) -> Canonical:
+def canonical(flat: Flat, grid: kernel_values.Grid, shape: kernel_values.Shape) -> Canonical:
     """Round, drop repeats, turn, rotate and sort."""
     z, m = flat.z and shape.keep_z, flat.m and shape.keep_m
     kind = np.where(flat.kind > single.POLYGON, flat.kind - 3, flat.kind)
-    flags = np.full(len(flat.row), (form.DROPPED_Z if flat.z and not z else 0) | (form.DROPPED_M if flat.m and not m else 0), np.uint8)
+    flags = np.full(
+        len(flat.row), (kernel_values.DROPPED_Z if flat.z and not z else 0) | (kernel_values.DROPPED_M if flat.m and not m else 0), np.uint8
+    )
     q, bad = _rounded(vertices(flat), flat, grid, z, m)
     run_row = flat.part_row[flat.run_part]
     if bad is not None:
-        _flag(flags, run_row[np.repeat(np.arange(len(run_row)), flat.run_size)[bad]], form.BAD_ORDINATE)
+        _flag(flags, run_row[np.repeat(np.arange(len(run_row)), flat.run_size)[bad]], kernel_values.BAD_ORDINATE)
     run_kind = kind[run_row]
     size, q = _without_repeats(q, flat.run_size, run_kind)
     # Rings of no vertices go, but for the exterior of a polygon that has holes.
@@ -53,9 +55,9 @@ def canonical(flat: Flat, grid: form.Grid, shape: form.Shape) -> Canonical:
     part_has = np.zeros(len(flat.part_row), np.bool_)
     part_has[flat.run_part[there]] = True
     kept = there | ((run_kind == single.POLYGON) & flat.exterior & part_has[flat.run_part])
-    _flag(flags, run_row[kept & ~there], form.COLLAPSED)
+    _flag(flags, run_row[kept & ~there], kernel_values.COLLAPSED)
     q, collapsed = _turned(_Runs(q, size[there], run_kind[there]), flat.exterior[there], shape, 2 + z, whole=bad is None)
-    _flag(flags, run_row[there][collapsed], form.COLLAPSED)
+    _flag(flags, run_row[there][collapsed], kernel_values.COLLAPSED)
     new_part = np.cumsum(part_has) - 1
     ordered = Canonical(
         row=flat.row,
@@ -74,7 +76,7 @@ def _flag(flags: npt.NDArray[np.uint8], rows: Ints, bit: int) -> None:
     flags[rows] |= np.uint8(bit)
 
 
-def _rounded(floats: Floats, flat: Flat, grid: form.Grid, z: bool, m: bool) -> tuple[Ints, Mask | None]:
+def _rounded(floats: Floats, flat: Flat, grid: kernel_values.Grid, z: bool, m: bool) -> tuple[Ints, Mask | None]:
     """Integer vertices of the dimensions that are kept, and which of them hold an ordinate that no grid can (None: none does)."""
     q = np.empty((2 + z + m, floats.shape[1]), np.int64)
     whole = to_grid(floats[0], grid.precision, q[0]) & to_grid(floats[1], grid.precision, q[1])
@@ -126,7 +128,7 @@ class _Runs:
         return _Runs(self.q[:, chosen[self.run]], self.size[chosen], self.kind[chosen])
 
 
-def _turned(runs: _Runs, exterior: Mask, shape: form.Shape, positions_in: int, *, whole: bool) -> tuple[Ints, Mask]:
+def _turned(runs: _Runs, exterior: Mask, shape: kernel_values.Shape, positions_in: int, *, whole: bool) -> tuple[Ints, Mask]:
     """Vertices with each ring in its direction and from its start, and lines in theirs; and which runs have collapsed."""
     q, size, first, run = runs.q, runs.size, runs.first, runs.run
     if not len(size):
@@ -341,14 +343,14 @@ def encoded(canonical: Canonical) -> tuple[Bytes, Ints]:
     return page.data[: page.size], layout.offsets
 
 
-def stored(canonical: Canonical, grid: form.Grid, want: int) -> tuple[Bytes, Ints, npt.NDArray[np.uint8]]:
+def stored(canonical: Canonical, grid: kernel_values.Grid, want: int) -> tuple[Bytes, Ints, npt.NDArray[np.uint8]]:
     """The stored WKB of all rows, offsets (rows + 1,), and flags with WRONG_TYPE added."""
     kind, parts = canonical.kind, canonical.parts
     right = np.ones(len(kind), np.bool_)
-    if want not in (form.WANTED["any"], form.WANTED["multi"]):
+    if want not in (kernel_values.WANTED["any"], kernel_values.WANTED["multi"]):
         right = kind + 3 == want if want >= single.MULTIPOINT else (kind == want) & (parts <= 1)
-    flags = np.where(right, canonical.flags, canonical.flags | form.WRONG_TYPE).astype(np.uint8)
-    multi = (parts > 1) | (right & ((want == form.WANTED["multi"]) | (kind + 3 == want)))
+    flags = np.where(right, canonical.flags, canonical.flags | kernel_values.WRONG_TYPE).astype(np.uint8)
+    multi = (parts > 1) | (right & ((want == kernel_values.WANTED["multi"]) | (kind + 3 == want)))
     part_row = np.repeat(np.arange(len(parts)), parts)
     part_kind = kind[part_row]
     run_part = np.repeat(np.arange(len(canonical.part_rings)), canonical.part_rings)

@@ -6,7 +6,7 @@ reported as such and never read beyond its end.
 
 WKB: ISO 19125-1 and OGC 06-103r4 with the codes of ISO (1001, 2001, 3001) and EWKB, either byte order, members in their own order.
 
-Not here: the two implementations (`compiled`, `fallback`), their values (`form`), bytes and hashes of attributes (`columnar`),
+Not here: the two implementations (`compiled`, `fallback`), their values (`kernel_values`), bytes and hashes of attributes (`columnar`),
 keys and digests (`identity`).
 """
 
@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 
 from merestone.columnar import hashing
 from merestone.columnar.arrays import one_binary
-from merestone.columnar.form import Column
+from merestone.columnar.hashed_values import HashedColumn
 from merestone.columnar.hashing import proved_columns
-from merestone.geometry.form import (
+from merestone.geometry.kernel_values import (
     BAD_ORDINATE,
     CANONICAL_UNREADABLE,
     COLLAPSED,
@@ -179,7 +179,7 @@ def canonical(wkb: pa.Array, grid: Grid, shape: Shape) -> tuple[pa.Array, npt.ND
     return at_work.canonical(one_binary(wkb), grid, shape)  # type: ignore[no-any-return]  # one of two modules
 
 
-def digest(columns: Sequence[Column], geometry: pa.Array | pa.ChunkedArray | None, grid: Grid, shape: Shape, n: int) -> pa.Array:
+def digest(columns: Sequence[HashedColumn], geometry: pa.Array | pa.ChunkedArray | None, grid: Grid, shape: Shape, n: int) -> pa.Array:
     """The digest of fingerprint layout 2 of n rows: fixed_size_binary(16), never null.
 
     `columns` must be sorted by name; `geometry` is WKB on no particular grid, or None without a geometry column.

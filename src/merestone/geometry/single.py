@@ -15,7 +15,7 @@ from typing import Any
 
 from merestone.columnar.rounding import GRID_LIMIT, NO_MEASURE, from_grid_one, to_grid_one
 from merestone.dataclass import dataclass
-from merestone.geometry import form
+from merestone.geometry import kernel_values
 
 POINT, LINE, POLYGON, MULTIPOINT, MULTILINE, MULTIPOLYGON, COLLECTION = range(1, 8)
 CIRCULAR, COMPOUND, CURVEPOLYGON, MULTICURVE, MULTISURFACE = range(8, 13)
@@ -178,14 +178,14 @@ class Look:
 
 def look(node: Node, *, trailing: bool) -> Look:
     """Counts, bounds and faults of one geometry."""
-    out = Look(flags=form.TRAILING_BYTES if trailing else 0)
+    out = Look(flags=kernel_values.TRAILING_BYTES if trailing else 0)
     xs, ys = [], []
     for leaf, _ in node.leaves():
         ring = leaf.type in (POLYGON, TRIANGLE)
         # A polygon counts by its rings, empty ones too; a line by its vertices.
         out.parts += bool(leaf.runs) and (ring or bool(leaf.runs[0]))
         if leaf.type == LINE and len(leaf.runs[0]) == 1:
-            out.flags |= form.SHORT_LINE
+            out.flags |= kernel_values.SHORT_LINE
         for run in leaf.runs:
             out.vertices += len(run)
             for vertex in run:
@@ -193,8 +193,8 @@ def look(node: Node, *, trailing: bool) -> Look:
                 xs.append(vertex[0])
                 ys.append(vertex[1])
             if ring and run:
-                out.flags |= form.SHORT_RING if len(run) < 4 else 0
-                out.flags |= form.UNCLOSED_RING if run[0][:2] != run[-1][:2] or any(math.isnan(each) for each in run[0][:2]) else 0
+                out.flags |= kernel_values.SHORT_RING if len(run) < 4 else 0
+                out.flags |= kernel_values.UNCLOSED_RING if run[0][:2] != run[-1][:2] or any(math.isnan(each) for each in run[0][:2]) else 0
     xs, ys = [x for x in xs if math.isfinite(x)], [y for y in ys if math.isfinite(y)]
     out.bounds = (
         min(xs, default=math.nan),
@@ -206,10 +206,10 @@ def look(node: Node, *, trailing: bool) -> Look:
 
 
 def _faults(vertex: Vertex, leaf: Node) -> int:
-    flags = form.NAN_XY if math.isnan(vertex[0]) or math.isnan(vertex[1]) else 0
+    flags = kernel_values.NAN_XY if math.isnan(vertex[0]) or math.isnan(vertex[1]) else 0
     if leaf.z and math.isnan(vertex[2]):
-        flags |= form.NAN_Z
-    return flags | (form.INFINITE if any(math.isinf(each) for each in vertex) else 0)
+        flags |= kernel_values.NAN_Z
+    return flags | (kernel_values.INFINITE if any(math.isinf(each) for each in vertex) else 0)
 
 
 # ---- canonical form ----
@@ -219,8 +219,8 @@ def _faults(vertex: Vertex, leaf: Node) -> int:
 class Rounding:
     """Grid and shape at work on one value, and the flags that come of it."""
 
-    grid: form.Grid
-    shape: form.Shape
+    grid: kernel_values.Grid
+    shape: kernel_values.Shape
     flags: int = 0
     curved: bool = False
 
@@ -235,12 +235,12 @@ class Rounding:
         if z:
             row.append(to_grid_one(vertex[2], self.grid.z))
         if any(abs(q) > GRID_LIMIT for q in row):
-            self.flags |= form.BAD_ORDINATE
+            self.flags |= kernel_values.BAD_ORDINATE
         if m:
             measure = vertex[2 + node.z]
             row.append(NO_MEASURE if math.isnan(measure) else to_grid_one(measure, self.grid.m))
             if abs(row[-1]) > GRID_LIMIT and row[-1] != NO_MEASURE:
-                self.flags |= form.BAD_ORDINATE
+                self.flags |= kernel_values.BAD_ORDINATE
         return tuple(row)
 
 
@@ -296,7 +296,7 @@ def _ring(run: list[Vertex], node: Node, work: Rounding, *, hole: bool, face: bo
     while len(ring) > 1 and ring[0] == ring[-1]:
         ring.pop()
     if ring and not _has_positions(ring, 3, 2 + work.keeps(node)[0]):
-        work.flags |= form.COLLAPSED
+        work.flags |= kernel_values.COLLAPSED
     return turned(ring, hole=hole, face=face) if ring else ring
 
 
@@ -310,13 +310,13 @@ def _part(node: Node, work: Rounding, *, face: bool) -> bytes | None:
         if not run:
             return None
         if not _has_positions(run, 2, 2 + work.keeps(node)[0]):
-            work.flags |= form.COLLAPSED
+            work.flags |= kernel_values.COLLAPSED
         return _packed(min(run, run[::-1]) if work.shape.either_way else run)
     rings = [_ring(run, node, work, hole=place > 0, face=face) for place, run in enumerate(node.runs)]
     if not any(rings):
         return None
     if not rings[0]:
-        work.flags |= form.COLLAPSED
+        work.flags |= kernel_values.COLLAPSED
     holes = sorted(_packed(ring) for ring in rings[1:] if ring)
     return struct.pack("<I", 1 + len(holes)) + _packed(rings[0]) + b"".join(holes)
 
@@ -325,7 +325,7 @@ def encoded(node: Node, work: Rounding) -> bytes:
     """The bytes G of one geometry."""
     z, m = work.keeps(node)
     work.curved |= node.type > COLLECTION
-    work.flags |= (form.DROPPED_Z if node.z and not z else 0) | (form.DROPPED_M if node.m and not m else 0)
+    work.flags |= (kernel_values.DROPPED_Z if node.z and not z else 0) | (kernel_values.DROPPED_M if node.m and not m else 0)
     face = node.type in (POLYHEDRAL, TIN, TRIANGLE)
     if not node.container:
         body = _part(node, work, face=face)
@@ -346,7 +346,7 @@ def encoded(node: Node, work: Rounding) -> bytes:
 
 
 class _Writer:
-    def __init__(self, g: bytes, grid: form.Grid) -> None:
+    def __init__(self, g: bytes, grid: kernel_values.Grid) -> None:
         self.g, self.at, self.grid = g, 0, grid
         self.out: list[bytes] = []
 
@@ -388,8 +388,8 @@ class _Writer:
             self.head(kind, bits)
             self.out.append(struct.pack("<I", count))
             for _ in range(count):
-                self.geometry(form.WANTED["any"])
-        elif count <= 1 and want not in (form.WANTED["multi"], kind):
+                self.geometry(kernel_values.WANTED["any"])
+        elif count <= 1 and want not in (kernel_values.WANTED["multi"], kind):
             self.head(kind - 3, bits)
             if count:
                 self.body(kind - 3, bits)
@@ -406,34 +406,34 @@ class _Writer:
 
 def fits(kind: int, count: int, want: int) -> bool:
     """Whether a G of this type and part count can be stored as the wanted type."""
-    if want in (form.WANTED["any"], form.WANTED["multi"]):
+    if want in (kernel_values.WANTED["any"], kernel_values.WANTED["multi"]):
         return True
     return kind == want if want >= MULTIPOINT else kind == want + 3 and count <= 1
 
 
-def stored(g: bytes, grid: form.Grid, want: int) -> tuple[bytes, int]:
+def stored(g: bytes, grid: kernel_values.Grid, want: int) -> tuple[bytes, int]:
     """The WKB that is stored for G, and WRONG_TYPE where the wanted type cannot be given."""
     kind, _, count = struct.unpack_from("<BBI", g)
     right = fits(kind, count, want)
     writer = _Writer(g, grid)
-    writer.geometry(want if right else form.WANTED["any"])
-    return b"".join(writer.out), 0 if right else form.WRONG_TYPE
+    writer.geometry(want if right else kernel_values.WANTED["any"])
+    return b"".join(writer.out), 0 if right else kernel_values.WRONG_TYPE
 
 
-def canonical(data: bytes, grid: form.Grid, shape: form.Shape) -> tuple[bytes, int]:
+def canonical(data: bytes, grid: kernel_values.Grid, shape: kernel_values.Shape) -> tuple[bytes, int]:
     """One value of `kernel.canonical` and its flags."""
     work = Rounding(grid, shape)
     try:
         g = encoded(read(data)[0], work)
     except UnreadableError:
-        return data, form.CANONICAL_UNREADABLE
+        return data, kernel_values.CANONICAL_UNREADABLE
     if work.curved:
-        return data, work.flags | form.WRONG_TYPE
-    wkb, wrong = stored(g, grid, form.WANTED[shape.type])
+        return data, work.flags | kernel_values.WRONG_TYPE
+    wkb, wrong = stored(g, grid, kernel_values.WANTED[shape.type])
     return wkb, work.flags | wrong
 
 
-def encode(data: bytes, grid: form.Grid, shape: form.Shape) -> bytes:
+def encode(data: bytes, grid: kernel_values.Grid, shape: kernel_values.Shape) -> bytes:
     """One value of `kernel.encode`."""
     try:
         return encoded(read(data)[0], Rounding(grid, shape))

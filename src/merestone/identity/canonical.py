@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from merestone.columnar import hashing
 from merestone.columnar.arrays import plain
-from merestone.columnar.form import Column
+from merestone.columnar.hashed_values import HashedColumn
 from merestone.columnar.rounding import NumberGrid, number_column
 from merestone.columnar.unicode import nfc
 from merestone.contract.contract import FieldType
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 from merestone.identity.text import nfc_name
 from merestone.normalise.values import arrow_type
 
@@ -50,7 +50,9 @@ def to_microseconds(array: pa.Array) -> pa.Array:
     return pa.array(values, mask=np.asarray(count.is_null()))
 
 
-def column_of(name: str, array: pa.Array, kind: FieldType | None = None, grid: Grid | None = None, shape: Shape = _AS_IS) -> Column | None:
+def column_of(
+    name: str, array: pa.Array, kind: FieldType | None = None, grid: Grid | None = None, shape: Shape = _AS_IS
+) -> HashedColumn | None:
     """One attribute for `kernel.digest`; None where its type holds nothing but nulls.
 
     Args:
@@ -70,7 +72,7 @@ def column_of(name: str, array: pa.Array, kind: FieldType | None = None, grid: G
     if pa.types.is_null(there):
         return None
     if kind is not None and kind.kind == "geometry":
-        return Column(nfc_name(name), "g", kernel.encode(array, grid or Grid(0), shape))
+        return HashedColumn(nfc_name(name), "g", kernel.encode(array, grid or Grid(0), shape))
     for fits, make in _MAKERS:
         if fits(there):
             return make(name, array, kind)
@@ -90,42 +92,42 @@ def _agreed(array: pa.Array, kind: FieldType) -> pa.Array:
     return array.cast(wanted)
 
 
-def _text(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
-    return Column(nfc_name(name), "s", nfc(array))
+def _text(name: str, array: pa.Array, _kind: FieldType | None) -> HashedColumn:
+    return HashedColumn(nfc_name(name), "s", nfc(array))
 
 
-def _integer(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
-    return Column(nfc_name(name), "i", array)
+def _integer(name: str, array: pa.Array, _kind: FieldType | None) -> HashedColumn:
+    return HashedColumn(nfc_name(name), "i", array)
 
 
-def _float(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
-    return Column(nfc_name(name), "f", array.cast(pa.float32()) if pa.types.is_float16(array.type) else array)
+def _float(name: str, array: pa.Array, _kind: FieldType | None) -> HashedColumn:
+    return HashedColumn(nfc_name(name), "f", array.cast(pa.float32()) if pa.types.is_float16(array.type) else array)
 
 
-def _boolean(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
-    return Column(nfc_name(name), "b", array)
+def _boolean(name: str, array: pa.Array, _kind: FieldType | None) -> HashedColumn:
+    return HashedColumn(nfc_name(name), "b", array)
 
 
-def _date(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
-    return Column(nfc_name(name), "d", array.cast(pa.date32()))
+def _date(name: str, array: pa.Array, _kind: FieldType | None) -> HashedColumn:
+    return HashedColumn(nfc_name(name), "d", array.cast(pa.date32()))
 
 
-def _clock(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
+def _clock(name: str, array: pa.Array, _kind: FieldType | None) -> HashedColumn:
     kind = array.type
     tag = "t" if pa.types.is_time(kind) else "L" if kind.tz is None else "T"
-    return Column(nfc_name(name), tag, to_microseconds(array))
+    return HashedColumn(nfc_name(name), tag, to_microseconds(array))
 
 
-def _decimal(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
+def _decimal(name: str, array: pa.Array, _kind: FieldType | None) -> HashedColumn:
     kind = array.type
-    return Column(nfc_name(name), "D", array if pa.types.is_decimal128(kind) else array.cast(pa.decimal128(38, kind.scale)))
+    return HashedColumn(nfc_name(name), "D", array if pa.types.is_decimal128(kind) else array.cast(pa.decimal128(38, kind.scale)))
 
 
-def _bytes(name: str, array: pa.Array, _kind: FieldType | None) -> Column:
-    return Column(nfc_name(name), "x", array)
+def _bytes(name: str, array: pa.Array, _kind: FieldType | None) -> HashedColumn:
+    return HashedColumn(nfc_name(name), "x", array)
 
 
-def _list(name: str, array: pa.Array, kind: FieldType | None) -> Column:
+def _list(name: str, array: pa.Array, kind: FieldType | None) -> HashedColumn:
     there = array.type
     if pa.types.is_map(there):  # a list of pairs
         pair = pa.struct([("key", there.key_type), ("value", there.item_type)])
@@ -136,23 +138,23 @@ def _list(name: str, array: pa.Array, kind: FieldType | None) -> Column:
     values = array.values.slice(first, last - first)
     member = kind.members[0][1] if kind is not None and kind.members else None
     inner = column_of("", values, member)
-    encoded = hashing.elements(inner if inner is not None else Column(b"", "s", values.cast(pa.string())))
+    encoded = hashing.elements(inner if inner is not None else HashedColumn(b"", "s", values.cast(pa.string())))
     starts = pa.array(np.asarray(array.offsets).astype(np.int64) - first)
     mask = array.is_null() if array.null_count else None
     framed = pa.LargeListArray.from_arrays(starts, pa.nulls(len(values)), mask=mask)
-    return Column(nfc_name(name), "l", framed, encoded)
+    return HashedColumn(nfc_name(name), "l", framed, encoded)
 
 
-def _struct(name: str, array: pa.Array, kind: FieldType | None) -> Column:
+def _struct(name: str, array: pa.Array, kind: FieldType | None) -> HashedColumn:
     kinds = dict(kind.members) if kind is not None else {}
     names = [array.type.field(place).name for place in range(array.type.num_fields)]
     inner = [column_of(each, values, kinds.get(each)) for each, values in zip(names, array.flatten(), strict=True)]
     body = hashing.attributes(sorted_columns(inner), len(array))
     valid = pc.is_valid(array)
-    return Column(nfc_name(name), "r", body if array.null_count == 0 else pc.if_else(valid, body, pa.scalar(None, body.type)))
+    return HashedColumn(nfc_name(name), "r", body if array.null_count == 0 else pc.if_else(valid, body, pa.scalar(None, body.type)))
 
 
-def sorted_columns(columns: list[Column | None]) -> list[Column]:
+def sorted_columns(columns: list[HashedColumn | None]) -> list[HashedColumn]:
     """Columns by the bytes of their names, as a digest wants them.
 
     Raises:
@@ -166,7 +168,7 @@ def sorted_columns(columns: list[Column | None]) -> list[Column]:
 
 
 _Fits = Callable[[pa.DataType], bool]
-_Make = Callable[[str, pa.Array, FieldType | None], Column]
+_Make = Callable[[str, pa.Array, FieldType | None], HashedColumn]
 _MAKERS: tuple[tuple[_Fits, _Make], ...] = (
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _text),
     (pa.types.is_integer, _integer),

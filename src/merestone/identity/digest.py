@@ -15,7 +15,7 @@ from merestone.columnar.rounding import NumberGrid
 from merestone.contract.contract import Contract, Field, FieldType
 from merestone.dataclass import dataclass
 from merestone.geometry import kernel
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 from merestone.identity.canonical import column_of, kept, sorted_columns
 
 LAYOUT = 2  # what is written; older ones stay readable in `KERNELS`

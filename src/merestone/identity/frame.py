@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.unicode import nfc
-from merestone.geometry.form import Grid, Shape
+from merestone.geometry.kernel_values import Grid, Shape
 from merestone.identity.digest import DigestField, Layout, digest_batch
 from merestone.identity.grid import decimals_of_grid
 from merestone.identity.key import key_values

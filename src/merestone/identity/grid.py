@@ -8,7 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isfinite
 
-from merestone.geometry.form import MOST_DECIMALS
+from merestone.geometry.kernel_values import MOST_DECIMALS
 
 MOST_PRECISION = 15
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.columnar.shape import Column, Shape
+from merestone.columnar.table_shape import TableColumn, TableShape
 from merestone.errors import UsageError
 from merestone.gate.findings import FindingLines
 from merestone.geometry import kernel
@@ -27,7 +27,7 @@ from merestone.line.processing.neighbourhood import TopologyOfDelivery
 from merestone.line.processing.process import Processed
 from merestone.line.receiving.receive import Received
 from merestone.line.receiving.row_evidence import RowEvidence
-from merestone.render.findings_page import Place
+from merestone.render.findings_page import ShownPlace
 from merestone.results.finding import Finding
 
 if TYPE_CHECKING:
@@ -47,17 +47,17 @@ _DRAWN = 100  # places of a finding that a page shows with outlines
 _FORMATS = (".gpkg", ".geojson", ".json")
 
 
-class Places(Shape):
+class Places(TableShape):
     """`finding` is the number of the finding; `one` and `other` are rows of the spool of pass 2, null where there is none."""
 
-    finding = Column(pa.int32())
-    id = Column(pa.string())
-    row = Column(pa.int64())
-    x = Column(pa.float64())
-    y = Column(pa.float64())
-    observed = Column(pa.string())
-    one = Column(pa.int64())
-    other = Column(pa.int64())
+    finding = TableColumn(pa.int32())
+    id = TableColumn(pa.string())
+    row = TableColumn(pa.int64())
+    x = TableColumn(pa.float64())
+    y = TableColumn(pa.float64())
+    observed = TableColumn(pa.string())
+    one = TableColumn(pa.int64())
+    other = TableColumn(pa.int64())
 
 
 def check_errors_path(path: str) -> None:
@@ -224,7 +224,7 @@ def write_layer(rows: pa.Table, path: str, epsg: int) -> None:
                 file.writelines(collection(texts, epsg, {"name": LAYER}))
 
 
-def shown(places: Places, prepared: Prepared | None, passes: Passes | None) -> list[Place]:
+def shown(places: Places, prepared: Prepared | None, passes: Passes | None) -> list[ShownPlace]:
     """The places for the page, the first 100 of each finding with the outlines of the features concerned."""
     finding = np.asarray(places.finding)
     first = np.searchsorted(finding, finding)  # places stand in the order of the findings
@@ -243,5 +243,5 @@ def shown(places: Places, prepared: Prepared | None, passes: Passes | None) -> l
     out = []
     for at, row in enumerate(places.table.select(["finding", "id", "row", "x", "y", "observed"]).to_pylist()):
         both = [int(side[at]) for side in ends if np.isfinite(side[at])] if at - first[at] < _DRAWN else []
-        out.append(Place(**row, shapes=tuple(outlines[each] for each in both if each in outlines)))
+        out.append(ShownPlace(**row, shapes=tuple(outlines[each] for each in both if each in outlines)))
     return out

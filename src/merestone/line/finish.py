@@ -23,7 +23,7 @@ from merestone.lineage.store.witness import seen
 from merestone.lineage.store.writing import Besides, SealedRun
 from merestone.results.finding import Finding
 from merestone.results.result import PublishResult
-from merestone.writer.commit import Attempt, begun
+from merestone.writer.commit import RunningAttempt, begun
 from merestone.writer.files import write_table
 from merestone.writer.records import version_of
 
@@ -140,7 +140,7 @@ def keep_rejects(run: Run) -> ObjectRef | None:
     return run.rejects_file
 
 
-def close(attempt: Attempt, made: int | None, record: RunRecord) -> tuple[str, ...]:
+def close(attempt: RunningAttempt, made: int | None, record: RunRecord) -> tuple[str, ...]:
     """Write an attempt's record.
 
     Args:

@@ -24,7 +24,7 @@ from merestone.line.finish import close
 from merestone.line.run import derive_run_id
 from merestone.line.undisturbed import undisturbed
 from merestone.results.progress import Watch, nobody
-from merestone.writer.commit import Attempt, begin, begun
+from merestone.writer.commit import RunningAttempt, begin, begun
 from merestone.writer.records import version_of, write_up_abandoned
 from merestone.writer.rollback import RolledBack, rollback
 
@@ -54,7 +54,7 @@ def roll_back(dataset: Dataset, *, to: int, reason: str, wrong: Sequence[str] = 
     run_id = derive_run_id(head.manifest.name, head.sha256, f"roll back to {to}")
     write_up_abandoned(store, now=environment.stamp(environment.now()), by=run_id)
     nonce, stamp = environment.nonce(), environment.stamp(started)
-    attempt: Attempt | None = None
+    attempt: RunningAttempt | None = None
     try:
         with undisturbed(environment.fault_step()) as step:
             attempt = begin(store, run_id=run_id, nonce=nonce, name=head.manifest.name, started_utc=stamp, parent=head, step=step)
@@ -73,7 +73,7 @@ def roll_back(dataset: Dataset, *, to: int, reason: str, wrong: Sequence[str] = 
     return replace(done, notices=notices)
 
 
-def _record(attempt: Attempt, head: Current, done: RolledBack, started: str, to: int, reason: str) -> RunRecord:
+def _record(attempt: RunningAttempt, head: Current, done: RolledBack, started: str, to: int, reason: str) -> RunRecord:
     made = done.committed.manifest
     return RunRecord(
         run_id=attempt.run_id,
@@ -150,7 +150,7 @@ def _meeting(dataset: Dataset, change: Changes, wanted: Filter, typed: str) -> l
     return found
 
 
-def _record_failure(attempt: Attempt, name: str, version: int, started: str, fault: BaseException) -> None:
+def _record_failure(attempt: RunningAttempt, name: str, version: int, started: str, fault: BaseException) -> None:
     """Leave a record of an attempt that failed; where even that fails, the first fault is the one that is reported.
 
     Where the version is there and only its record is not, the next run writes it up as what it is.

@@ -17,7 +17,7 @@ import pyarrow as pa
 from merestone.dataclass import dataclass
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import DataFile, ObjectRef
-from merestone.dataset.pages import Entry, in_path_order, live_entries
+from merestone.dataset.pages import PartitionFiles, in_path_order, live_entries
 from merestone.dataset.record import read_records
 from merestone.dataset.scheme import Scheme, scheme_of
 from merestone.engine.port import Engine
@@ -36,7 +36,7 @@ from merestone.publication.publication import Publication
 from merestone.results.progress import Progress
 from merestone.source.delivered_bytes import digest_of_bytes
 from merestone.storage.port import Store
-from merestone.writer.commit import Attempt, Step, begin, no_step
+from merestone.writer.commit import RunningAttempt, Step, begin, no_step
 from merestone.writer.records import write_up_abandoned
 
 
@@ -54,7 +54,7 @@ class Run:
     started: datetime
     clock: float
     stages: dict[str, float] = field(default_factory=dict)
-    attempt: Attempt | None = None
+    attempt: RunningAttempt | None = None
     writer: RunWriter | None = None
     plan: list[str] = field(default_factory=list)
     step: Step = no_step
@@ -64,7 +64,7 @@ class Run:
     prepared: Prepared | None = None
     received: Received | None = None
     bytes_sha256: str | None = None
-    _entries: dict[str, Entry] | None = field(default=None, repr=False)
+    _entries: dict[str, PartitionFiles] | None = field(default=None, repr=False)
     _files: tuple[DataFile, ...] | None = field(default=None, repr=False)
 
     @contextmanager
@@ -95,7 +95,7 @@ class Run:
         return self.received
 
     @property
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, PartitionFiles]:
         """The partitions of the last version; read from its pages once."""
         if self._entries is None:
             self._entries = live_entries(self.store, self.head.manifest.files) if self.head else {}

@@ -12,7 +12,7 @@ import pyarrow as pa
 from merestone.columnar.rounding import number_column
 from merestone.contract.contract import Contract
 from merestone.geometry import kernel
-from merestone.geometry.form import (
+from merestone.geometry.kernel_values import (
     BAD_ORDINATE,
     CANONICAL_UNREADABLE,
     COLLAPSED,

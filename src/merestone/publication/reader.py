@@ -21,7 +21,7 @@ from merestone.dataclass import dataclass
 from merestone.document.forms import (
     Choice,
     Clause,
-    Columns,
+    ColumnNames,
     Group,
     Keyed,
     Listed,
@@ -104,13 +104,13 @@ PUBLICATION: Final = Group(
         Clause(
             "key",
             OneOf(
-                text=Columns(),
-                listed=Columns(),
+                text=ColumnNames(),
+                listed=ColumnNames(),
                 mapping=Group(
                     "a derived key",
                     (
                         Clause("derive", Choice(tuple(RULES)), "the named rule", required=True),
-                        Clause("from", Columns(), "the immutable attributes it is made from", required=True),
+                        Clause("from", ColumnNames(), "the immutable attributes it is made from", required=True),
                     ),
                 ),
             ),

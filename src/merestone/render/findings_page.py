@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from merestone.dataclass import dataclass
 from merestone.geometry import kernel
-from merestone.geometry.form import Shapes
+from merestone.geometry.kernel_values import Shapes
 from merestone.json_value import Json
 from merestone.later import later
 from merestone.render.page import self_contained
@@ -34,7 +34,7 @@ VERTICES = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ShownPlace:
     """One place of a finding: `finding` its number in the result, the feature's id and row, x and y in the contract's CRS, what is seen there.
 
     `shapes` are WKB in the contract's CRS of the features concerned.
@@ -49,7 +49,7 @@ class Place:
     shapes: tuple[bytes, ...] = ()
 
 
-def page(result: CheckResult, places: Sequence[Place], *, crs: str, geographic: bool) -> str:
+def page(result: CheckResult, places: Sequence[ShownPlace], *, crs: str, geographic: bool) -> str:
     """The page as HTML text.
 
     Args:
@@ -88,7 +88,7 @@ def _verdict(result: CheckResult) -> tuple[str, str]:
     return {"pass": "passes", "fail": "breaks its contract", "error": "could not be checked"}[result.status], result.status
 
 
-def _choose(places: Sequence[Place], findings: int) -> list[Place]:
+def _choose(places: Sequence[ShownPlace], findings: int) -> list[ShownPlace]:
     """All places, or the first of each finding: none crowds out another."""
     if len(places) <= PLACES:
         return list(places)
@@ -100,7 +100,7 @@ def _choose(places: Sequence[Place], findings: int) -> list[Place]:
     return kept
 
 
-def _outlines(places: Sequence[Place]) -> tuple[list[Json], int]:
+def _outlines(places: Sequence[ShownPlace]) -> tuple[list[Json], int]:
     """Lines and rings of the features of each place as [x, y, x, y, ...], a flag first that says whether they are rings; and how many have none."""
     out: list[Json] = []
     room, left_out = VERTICES, 0

@@ -66,7 +66,7 @@ class ProcessStep(StepFacts):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RecordSource:
     """What went in: the delivery, or the version before. `crs` is its EPSG:<code>, None where it has none."""
 
     title: str
@@ -108,7 +108,7 @@ class Record:
     statement: str
     rationale: str
     steps: tuple[ProcessStep, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[RecordSource, ...]
 
 
 def render(record: Record, encoding: str) -> str:
@@ -255,7 +255,7 @@ def _gmd_step(step: ProcessStep, number: int, record: Record) -> Element:
     return Element("gmd:LI_ProcessStep", tuple(inner), {"id": f"{ID}step-{number}"})
 
 
-def _gmd_source(source: Source, number: int, record: Record) -> Element:
+def _gmd_source(source: RecordSource, number: int, record: Record) -> Element:
     inner = [_string("gmd:description", source.description)]
     if source.crs is not None:
         inner.append(_in("gmd:sourceReferenceSystem", _gmd_crs(source.crs)))
@@ -393,7 +393,7 @@ def _mdb_step(step: ProcessStep, number: int, record: Record) -> Element:
     return Element("mrl:LE_ProcessStep", tuple(inner), {"id": f"{ID}step-{number}"})
 
 
-def _mdb_source(source: Source, number: int) -> Element:
+def _mdb_source(source: RecordSource, number: int) -> Element:
     inner = [_string("mrl:description", source.description)]
     if source.crs is not None:
         inner.append(_in("mrl:sourceReferenceSystem", _mdb_crs(source.crs)))

@@ -1,6 +1,6 @@
 """An answer as one line of JSON. Numbers that JSON lacks (NaN, infinity) are refused, never written.
 
-Not here: which names an answer has (`results.form`), what a person reads (`text`).
+Not here: which names an answer has (`results.json_form`), what a person reads (`text`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 
-from merestone.results.form import to_json
+from merestone.results.json_form import to_json
 
 _CONTROL = re.compile(r"[\x7f-\x9f]")
 

@@ -1,6 +1,6 @@
 """The endings of publish, diff, apply and check in words: what happened, how many, and why.
 
-Not here: the next command (`cli.next_steps`: each door has its own), printing (`cli`), JSON (`results.form`).
+Not here: the next command (`cli.next_steps`: each door has its own), printing (`cli`), JSON (`results.json_form`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Literal
 
 from merestone.dataclass import dataclass
 from merestone.results.finding import Finding
-from merestone.results.form import PERSON
+from merestone.results.json_form import PERSON
 from merestone.results.notebook import Shown
 from merestone.results.result import CheckResult
 from merestone.words import plural

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from merestone.dataclass import dataclass
 from merestone.json_value import JsonObject
-from merestone.results.form import PERSON, to_json, when_set
+from merestone.results.json_form import PERSON, to_json, when_set
 from merestone.results.notebook import Shown
 
 Surface = Literal["schema", "crs", "geometry", "service", "semantics", "guard"]

@@ -10,7 +10,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 
 from merestone.json_value import Json
-from merestone.results import form
+from merestone.results import json_form
 
 ROWS = 20
 """How many entries of a list a table shows."""
@@ -30,10 +30,10 @@ class Shown:
 def of(value: object) -> str:
     """A dataclass as an HTML table: a row for each field that holds something."""
     rows = []
-    for each in form.fields(type(value)):
+    for each in json_form.fields(type(value)):
         found = getattr(value, each.name)
         if found is not None and found not in ((), {}):
-            rows.append((form.name_of(each), _cell(found)))
+            rows.append((json_form.name_of(each), _cell(found)))
     return _whole(type(value).__name__, rows)
 
 
@@ -58,7 +58,7 @@ def _whole(title: str, rows: Sequence[tuple[str, str]]) -> str:
 
 def _cell(value: object) -> str:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        held = {form.name_of(each): getattr(value, each.name) for each in form.fields(type(value))}
+        held = {json_form.name_of(each): getattr(value, each.name) for each in json_form.fields(type(value))}
         return ", ".join(f"{_escaped(name)} {_cell(each)}" for name, each in held.items() if each not in (0, None, (), ""))
     if isinstance(value, Mapping):
         return "<br>".join(f"{_escaped(name)}: {_cell(each)}" for name, each in value.items())
@@ -73,9 +73,9 @@ def _listed(values: Sequence[object]) -> str:
     shown = values[:ROWS]
     kinds = {type(each) for each in shown}
     if len(kinds) == 1 and dataclasses.is_dataclass(kind := kinds.pop()):
-        named = form.fields(kind)
+        named = json_form.fields(kind)
         rows = [[getattr(each, one.name) for one in named] for each in shown]
-        return table("", [form.name_of(one) for one in named], rows, len(values) - len(shown))
+        return table("", [json_form.name_of(one) for one in named], rows, len(values) - len(shown))
     more = f" and {len(values) - len(shown):,} more" if len(values) > len(shown) else ""
     return ", ".join(_cell(each) for each in shown) + more
 

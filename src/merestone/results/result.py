@@ -12,7 +12,7 @@ from typing import Literal, TypedDict
 from merestone.dataclass import dataclass
 from merestone.json_value import Json
 from merestone.results.finding import Finding
-from merestone.results.form import PERSON, renamed, to_json, when_set
+from merestone.results.json_form import PERSON, renamed, to_json, when_set
 from merestone.results.notebook import Shown
 
 CLASSES = ("added", "changed", "removed", "moved")

@@ -9,7 +9,7 @@ a rule, a rule without its check, and a check that reads a clause which its rule
 from __future__ import annotations
 
 from merestone.results.finding import Surface
-from merestone.rules.rule import Rule, Words
+from merestone.rules.rule import FindingWords, Rule
 
 # --- schema: columns -------------------------------------------------------------------------------------------------------------------
 
@@ -21,14 +21,14 @@ MISSING = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("schema_fields.name",),
-    words=Words("{wanted}", "{name} missing", "Deliver {name}, or map its delivered name under `columns` in the publication file."),
+    words=FindingWords("{wanted}", "{name} missing", "Deliver {name}, or map its delivered name under `columns` in the publication file."),
     cases={
-        "alike": Words(
+        "alike": FindingWords(
             "{wanted}",
             "{name} missing",
             "Deliver {name}. If {meant} is the same column under another name, map it in the publication file: `columns: {{{mapping}}}`.",
         ),
-        "mapped": Words(
+        "mapped": FindingWords(
             "the column {old} that `columns` maps to {name}",
             "{old} missing",
             "Correct `columns` in the publication file, or deliver the column.",
@@ -42,7 +42,7 @@ NO_ROWS = Rule(
     check="gate.delivery.no_rows",
     scope="delivery",
     refuses="delivery",
-    words=Words(
+    words=FindingWords(
         "rows to judge",
         "the delivery has no rows",
         "See whether the export broke off. An empty delivery passes only where the caller allows it.",
@@ -56,13 +56,13 @@ EXTRA = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("schema_fields",),
-    words=Words(
+    words=FindingWords(
         "only columns of the contract",
         "{name} not in the contract",
         "Agree on {name} (a MINOR version), leave it out of the export, or set `extra_columns: warn` in the publication file.",
     ),
     cases={
-        "twice": Words(
+        "twice": FindingWords(
             "one column for {name}",
             "{first} and {second} both stand for {name}",
             "Map one of them to another name under `columns` in the publication file.",
@@ -77,7 +77,7 @@ NAME_CUT = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("schema_fields.name",),
-    words=Words(
+    words=FindingWords(
         "the names {names}",
         "shapefile names end after 10 characters ({cut})",
         "Map them under `columns` in the publication file, or deliver a format with long names such as GeoPackage.",
@@ -91,7 +91,7 @@ COLUMN_TYPE = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("schema_fields.type",),
-    words=Words("{kind}", "{name}: {why}", "Deliver the agreed type, or agree on another one (a MAJOR version)."),
+    words=FindingWords("{kind}", "{name}: {why}", "Deliver the agreed type, or agree on another one (a MAJOR version)."),
 )
 TYPE = Rule(
     surface="schema",
@@ -103,16 +103,16 @@ TYPE = Rule(
     clauses=("schema_fields.type",),
     reads=("schema_fields.time_zone",),
     columns=("field",),
-    words=Words("{kind}", "", "Deliver the agreed type."),
+    words=FindingWords("{kind}", "", "Deliver the agreed type."),
     cases={
-        "cell": Words(
+        "cell": FindingWords(
             "{kind}",
             "",
             "Correct these values in the source: the format keeps them, but no reader can take them for what the column promises.",
         )
     },
 )
-_UNREADABLE = Words("{expected}", "record {row}: {what}; the file was read no further", "{remedy}")
+_UNREADABLE = FindingWords("{expected}", "record {row}: {what}; the file was read no further", "{remedy}")
 UNREADABLE = Rule(
     surface="schema",
     code="unreadable",
@@ -130,7 +130,7 @@ PARTIAL = Rule(
     check="source.whole.partial",
     scope="delivery",
     refuses="delivery",
-    words=Words(
+    words=FindingWords(
         "a whole delivery",
         "the file says itself that it is a part: {said}",
         "Fetch all pages into one file: what is not in a delivery is removed.",
@@ -140,10 +140,10 @@ MEMBER_TWICE = Rule(
     surface="schema",
     code="member_twice",
     title="No member of a JSON object stands twice.",
-    check="source.json_features.Census.findings",
+    check="source.json_features.JsonCensus.findings",
     scope="delivery",
     refuses="delivery",
-    words=Words(
+    words=FindingWords(
         "each member once in a JSON object (RFC 8259 section 4)",
         "the member {name} stands twice in one object: {places}",
         "Deliver each member once: which of the two is meant cannot be decided.",
@@ -156,14 +156,14 @@ ENCODING = Rule(
     check="source.dbf.open_dbf",
     scope="delivery",
     refuses="delivery",
-    words=Words(
+    words=FindingWords(
         "text in the declared encoding",
         "{where} is declared, but the bytes are valid UTF-8",
         "Correct the .cpg file, or state the true encoding in `source.encoding`.",
     ),
     cases={
         "unreadable": _UNREADABLE,
-        "guess": Words(
+        "guess": FindingWords(
             "a declared encoding (.cpg)",
             "no .cpg: text read as {codec}",
             "Deliver a .cpg file, or state the encoding in `source.encoding`.",
@@ -177,7 +177,7 @@ WIDTH = Rule(
     check="source.shapefile.ShapefileSource.late_findings",
     scope="delivery",
     refuses="nothing",
-    words=Words(
+    words=FindingWords(
         "values shorter than the DBF width of {width} bytes",
         "{name}: {count} values fill the DBF width of {width} bytes exactly, they may be cut",
         "Deliver a format without a width, such as GeoPackage.",
@@ -190,7 +190,7 @@ DRIVER = Rule(
     check="source.gdal.Gdal.spoken",
     scope="delivery",
     refuses="nothing",
-    words=Words("a {format} file that GDAL reads without remark", "{said}"),
+    words=FindingWords("a {format} file that GDAL reads without remark", "{said}"),
 )
 
 # --- schema: values --------------------------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ NULL = Rule(
     clauses=("schema_fields.nullable",),
     reads=("schema_fields.derived.measure",),
     columns=("field",),
-    words=Words(
+    words=FindingWords(
         "null not allowed",
         "null",
         "Fill {name} at the source, or promise `nullable: true` (a MAJOR version: consumers then meet nulls).",
@@ -221,7 +221,7 @@ PATTERN = Rule(
     clauses=("schema_fields.pattern",),
     columns=("field",),
     version=2,  # RE2 decides: \w, \d, \s and \b know ASCII only
-    words=Words(
+    words=FindingWords(
         "text that matches {pattern}",
         "",
         "Deliver {name} in the agreed form. Spreadsheets often lose leading zeros.",
@@ -237,7 +237,7 @@ RANGE = Rule(
     clauses=("schema_fields.min", "schema_fields.max"),
     reads=("schema_fields.type", "schema_fields.decimals", "schema_fields.digits"),
     columns=("field",),
-    words=Words("{limits}", "", "Correct the values at the source, or agree on other limits (wider ones are a MAJOR version)."),
+    words=FindingWords("{limits}", "", "Correct the values at the source, or agree on other limits (wider ones are a MAJOR version)."),
 )
 LENGTH = Rule(
     surface="schema",
@@ -248,7 +248,9 @@ LENGTH = Rule(
     refuses="rows",
     clauses=("schema_fields.min_length", "schema_fields.max_length"),
     columns=("field",),
-    words=Words("{limits} characters", "", "Correct the texts at the source, or agree on other lengths (wider ones are a MAJOR version)."),
+    words=FindingWords(
+        "{limits} characters", "", "Correct the texts at the source, or agree on other lengths (wider ones are a MAJOR version)."
+    ),
 )
 ITEMS = Rule(
     surface="schema",
@@ -259,7 +261,7 @@ ITEMS = Rule(
     refuses="rows",
     clauses=("schema_fields.min_items", "schema_fields.max_items"),
     columns=("field",),
-    words=Words(
+    words=FindingWords(
         "{limits} items", "", "Correct the lists at the source, or agree on other numbers of items (wider ones are a MAJOR version)."
     ),
 )
@@ -272,7 +274,9 @@ DECIMALS = Rule(
     refuses="nothing",
     clauses=("schema_fields.decimals", "schema_fields.digits"),
     columns=("field",),
-    words=Words("numbers that {grid} can hold", "", "Check the values: they are stored as delivered. Or agree on fewer than {grid}."),
+    words=FindingWords(
+        "numbers that {grid} can hold", "", "Check the values: they are stored as delivered. Or agree on fewer than {grid}."
+    ),
 )
 BACKFILLED = Rule(
     surface="schema",
@@ -281,7 +285,7 @@ BACKFILLED = Rule(
     check="line.comparing.backfill.backfill_finding",
     scope="delivery",
     refuses="nothing",
-    words=Words(
+    words=FindingWords(
         "values in {names} from the first version on",
         "{count:,} of {total:,} features changed in {names} alone, which held no value in the last version",
         "Nothing, if the field was just agreed. Guards do not count these features.",
@@ -296,7 +300,7 @@ UNIQUE = Rule(
     refuses="delivery",
     clauses=("schema_fields.unique",),
     columns=("field",),
-    words=Words(
+    words=FindingWords(
         "every value only once",
         "{values}",
         "Correct {name} at the source, or give up the promise `unique` (a MAJOR version).",
@@ -310,7 +314,7 @@ HELD_ROW = Rule(
     scope="delivery",
     refuses="delivery",
     columns=("field", "geometry"),
-    words=Words(
+    words=FindingWords(
         "published rows that keep {stamp}, where they stay in place of rejected ones",
         "{rows}",
         "Correct the rejected rows of these features in the delivery, or set `rejects: {{published: remove}}`, which removes the features.",
@@ -324,7 +328,7 @@ MAX_FEATURES = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("max_features", "negative.max_features"),
-    words=Words(
+    words=FindingWords(
         "at most {most:,} features",
         "{rows:,} rows",
         "See whether the export took in too much, or agree on more `{clause}` (a MAJOR version).",
@@ -338,7 +342,7 @@ MIN_FEATURES = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("min_features",),
-    words=Words(
+    words=FindingWords(
         "at least {least:,} features",
         "{rows:,} rows",
         "See whether the export broke off or was filtered, or agree on fewer `min_features` (a MAJOR version).",
@@ -356,7 +360,7 @@ KEY_NULL = Rule(
     refuses="delivery",
     clauses=("key",),
     columns=("key",),
-    words=Words(
+    words=FindingWords(
         "a key in every row",
         "{count:,} {what} ({rows} of the file)",
         "Fill the key at the source, or name another column as `key`.",
@@ -371,7 +375,7 @@ KEY_BLANK = Rule(
     refuses="delivery",
     clauses=("key",),
     columns=("key",),
-    words=Words(
+    words=FindingWords(
         "a key of characters that can be seen in every row",
         "{count:,} {what} empty, blank or with a NUL ({rows} of the file)",
         "Fill the key at the source, or name another column as `key`.",
@@ -386,18 +390,18 @@ KEY_TYPE = Rule(
     refuses="delivery",
     clauses=("key",),
     columns=("key",),
-    words=Words(
+    words=FindingWords(
         "a key of the agreed type in every row",
         "{count:,} {what} that cannot be read as such ({rows} of the file)",
         "Correct the keys at the source. A key that is cut or rounded is the key of another feature.",
     ),
     cases={
-        "inexact": Words(
+        "inexact": FindingWords(
             "a key of text, integer, date or boolean type",
             "{name} is {kind}",
             "Give the key an exact type in the contract: integer for 12.0, string for codes.",
         ),
-        "changed": Words(
+        "changed": FindingWords(
             "{name} is {was}, as it was published",
             "{name} is {kind}",
             "Deliver the key in its type. A key of another type is another key.",
@@ -413,7 +417,7 @@ KEY_DUPLICATE = Rule(
     refuses="delivery",
     clauses=("key",),
     columns=("key",),
-    words=Words(
+    words=FindingWords(
         "a key only once",
         "{keys}",
         "Correct the keys at the source, or name a column, or a list of columns, that is unique.",
@@ -427,7 +431,7 @@ KEY_TWIN = Rule(
     scope="delivery",
     refuses="nothing",
     columns=("key",),
-    words=Words(
+    words=FindingWords(
         "keys that differ in more than blanks or case",
         "{keys}",
         "Keys are compared exactly, so each of these is a feature of its own. If they mean one object, deliver it under one key.",
@@ -441,13 +445,13 @@ KEY_MIGRATION = Rule(
     scope="delivery",
     refuses="delivery",
     columns=("key",),
-    words=Words(
+    words=FindingWords(
         "a delivery without rejected rows while keys change",
         "{count:,} rows were rejected",
         "Correct the rows first. Under a new key nothing says which published features they are.",
     ),
     cases={
-        "done": Words(
+        "done": FindingWords(
             "keys that last",
             "{rule}{count:,} of {total:,} features were found again under another key{edited}",
             "Nothing, if this is meant. `key_migration` has done its work; remove it from the publication file.",
@@ -461,7 +465,7 @@ PARTITION_TYPE = Rule(
     check="line.preparing.key_rule.exact_types",
     scope="delivery",
     refuses="delivery",
-    words=Words(
+    words=FindingWords(
         "a partition column of text, integer, date or boolean type",
         "{name} is {kind}",
         "Partition by a column of codes, or by kdtree.",
@@ -478,7 +482,7 @@ CRS_MISSING = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("crs_epsg", "schema_fields.crs_epsg"),
-    words=Words(
+    words=FindingWords(
         "{agreed} is agreed",
         "CRS {what}",
         "State the CRS in the file, or assert it with `source.crs` in the publication file (it is recorded as asserted).",
@@ -492,39 +496,39 @@ CRS_MISMATCH = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("crs_epsg", "schema_fields.crs_epsg"),
-    words=Words("{agreed} is agreed", "{what}", "Deliver {agreed}."),
+    words=FindingWords("{agreed} is agreed", "{what}", "Deliver {agreed}."),
     cases={
-        "acceptable": Words(
+        "acceptable": FindingWords(
             "{agreed} is agreed",
             "{what}",
             "Deliver {agreed}, or accept it with `crs: {{accept: [{code}]}}` in the publication file: it is then transformed.",
         ),
-        "transformed": Words(
+        "transformed": FindingWords(
             "{agreed} is agreed",
             "{delivered} is delivered, which the publication accepts",
             "It is transformed by {way}. This warning comes back when the delivered CRS changes.",
         ),
-        "asserted": Words(
+        "asserted": FindingWords(
             "{asserted} as `source.crs` asserts",
             "the file itself says {given}",
             "Leave out `source.crs`: it may only fill in what the file does not say.",
         ),
-        "mark": Words(
+        "mark": FindingWords(
             "geometries in {layer}, as their layer says",
             "{count:,} geometries say {stated} (rows {rows})",
             "Transform these rows into the layer's reference system in the export, or write the true srs_id into them.",
         ),
-        "ewkb": Words(
+        "ewkb": FindingWords(
             "geometries in {agreed}, as is said of the column",
             "geometries say {stated} (rows {rows})",
             "Write WKB without a mark, or in the reference system of the column.",
         ),
-        "types": Words(
+        "types": FindingWords(
             "one reference system and one kind of edges for a column",
             "the geo metadata say {metadata}, the Parquet type of the column says {type}",
             "Export it again with a writer that writes both from one system, or without one of them.",
         ),
-        "marks": Words(
+        "marks": FindingWords(
             "geometries in {most}, as most of their layer",
             "{count:,} geometries say {stated}: {places}",
             "Export all features of a layer in one reference system.",
@@ -538,18 +542,18 @@ EPOCH_MISSING = Rule(
     check="normalise.epochs.check_epoch",
     scope="delivery",
     refuses="delivery",
-    words=Words(
+    words=FindingWords(
         "the epoch of coordinates in {name}, a dynamic reference system",
         "no epoch is stated",
         "State the coordinate epoch in the file (`epoch` in GeoParquet, and in gpkg_spatial_ref_sys of a GeoPackage).",
     ),
     cases={
-        "gone": Words(
+        "gone": FindingWords(
             "the epoch of coordinates in {name}, a dynamic reference system; {version} was delivered with epoch {known:g}",
             "no epoch is stated",
             "State the coordinate epoch in the file (`epoch` in GeoParquet, and in gpkg_spatial_ref_sys of a GeoPackage).",
         ),
-        "needed": Words(
+        "needed": FindingWords(
             "the epoch of coordinates in {label} ({name}), a dynamic reference system",
             "no epoch is stated, and {operation} depends on it",
             "State the coordinate epoch in the file (`epoch` in GeoParquet), or deliver the agreed CRS.",
@@ -563,7 +567,7 @@ EPOCH_CHANGED = Rule(
     check="normalise.epochs.check_epoch",
     scope="delivery",
     refuses="nothing",
-    words=Words(
+    words=FindingWords(
         "epoch {known:g}, as {version} was delivered with",
         "epoch {epoch:g}",
         "Check that the coordinates are of that time: every position is read, and transformed, as of the new epoch.",
@@ -578,7 +582,7 @@ NO_OPERATION = Rule(
     refuses="delivery",
     clauses=("required_accuracy_m",),
     reads=("crs_epsg", "axis_order", "extent"),
-    words=Words(
+    words=FindingWords(
         "{way}",
         "{what}",
         "Install the grid, deliver the agreed CRS, or agree on another accuracy.",
@@ -594,7 +598,7 @@ NO_TRANSFORM = Rule(
     reads=("crs_epsg", "axis_order", "extent", "required_accuracy_m"),
     columns=("geometry",),
     shows="feature",
-    words=Words("positions that {target} can express", "", "Cut the feature to the area of use, or leave it out."),
+    words=FindingWords("positions that {target} can express", "", "Cut the feature to the area of use, or leave it out."),
 )
 AXIS_ORDER = Rule(
     surface="crs",
@@ -607,19 +611,19 @@ AXIS_ORDER = Rule(
     reads=("crs_epsg", "extent", "schema_fields.crs_epsg"),
     columns=("geometry",),
     shows="feature",
-    words=Words(
+    words=FindingWords(
         "{order} in {crs}",
         "x and y are swapped: {evidence}",
         "Exchange x and y at the source, or agree on the order in `axis_order` (what is stored is x, y in either case).",
     ),
     cases={
-        "last": Words(
+        "last": FindingWords(
             "{order} in {crs}",
             "x and y are swapped: {evidence}",
             "Exchange x and y at the source, or agree on the order in `axis_order` (what is stored is x, y in either case). If {version} is the one that is "
             "swapped, state in the contract the `extent` in which positions lie, raise its stamp, publish again, and confirm the change.",
         ),
-        "undecidable": Words(
+        "undecidable": FindingWords(
             "positions that show which ordinate is x in {crs}",
             "undecidable whether x and y are swapped: {evidence}. Positions are {ways}, read as x y",
             "State in the contract the `extent` in which positions lie, as xmin, ymin, xmax, ymax.",
@@ -636,13 +640,13 @@ UNITS = Rule(
     clauses=("crs_epsg", "schema_fields.crs_epsg"),
     reads=("extent",),
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "degrees of {crs}",
         "the ordinates are not degrees: {extent}{fit}",
         "State the CRS that the coordinates are in: they are metres or feet.",
     ),
     cases={
-        "degrees": Words(
+        "degrees": FindingWords(
             "the unit of {crs}",
             "the ordinates read as degrees: {extent}; {evidence}",
             "State the CRS that the coordinates are in: they are degrees.",
@@ -660,7 +664,7 @@ ROW_UNITS = Rule(
     reads=("extent",),
     columns=("geometry",),
     shows="feature",
-    words=Words("{unit} of {crs}", "", "Deliver every row in the declared CRS."),
+    words=FindingWords("{unit} of {crs}", "", "Deliver every row in the declared CRS."),
 )
 CRS_POSITION = Rule(
     surface="crs",
@@ -672,13 +676,13 @@ CRS_POSITION = Rule(
     clauses=("crs_epsg", "schema_fields.crs_epsg"),
     reads=("extent",),
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "positions near the area of use of {crs} ({area})",
         "{count:,} of {total:,} rows lie far from it, between {extent}{fit}",
         "State the CRS that the coordinates are in; it is not the declared one.",
     ),
     cases={
-        "agreed": Words(
+        "agreed": FindingWords(
             "positions in the area of use of {crs}, or in that of {agreed}",
             "{count:,} of {total:,} rows lie in neither as {crs}; read as {agreed} they lie in its area of use",
             "State the CRS that the coordinates are in: probably {agreed}, not {crs}.",
@@ -698,7 +702,7 @@ GEOMETRY_TYPE = Rule(
     clauses=("geometry_type",),
     columns=("geometry",),
     shows="feature",
-    words=Words("{agreed}", "", "Deliver the agreed type, or agree on another one (a MAJOR version)."),
+    words=FindingWords("{agreed}", "", "Deliver the agreed type, or agree on another one (a MAJOR version)."),
 )
 NULL_GEOMETRY = Rule(
     surface="geometry",
@@ -710,7 +714,7 @@ NULL_GEOMETRY = Rule(
     clauses=("geometry.nullable",),
     columns=("geometry",),
     shows="feature",
-    words=Words("a geometry in every row", "null", "Deliver the geometry, or promise `geometry: {{nullable: true}}`."),
+    words=FindingWords("a geometry in every row", "null", "Deliver the geometry, or promise `geometry: {{nullable: true}}`."),
 )
 EMPTY_GEOMETRY = Rule(
     surface="geometry",
@@ -722,7 +726,7 @@ EMPTY_GEOMETRY = Rule(
     clauses=("geometry.empty",),
     columns=("geometry",),
     shows="feature",
-    words=Words("a geometry that is not empty", "empty", "Deliver the geometry, or promise `geometry: {{empty: true}}`."),
+    words=FindingWords("a geometry that is not empty", "empty", "Deliver the geometry, or promise `geometry: {{empty: true}}`."),
 )
 GEO_METADATA = Rule(
     surface="geometry",
@@ -732,18 +736,18 @@ GEO_METADATA = Rule(
     scope="delivery",
     refuses="nothing",
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "geometry_types {listed}, as the geo metadata says",
         "the column holds {held}; the data decide",
         "Write geometry_types that the column has, or an empty list.",
     ),
     cases={
-        "none": Words(
+        "none": FindingWords(
             "GeoParquet, or a geometry column that the publication names",
             "{file} is plain Parquet: no geo metadata says which column is a geometry ({names} hold bytes)",
             "Deliver GeoParquet, or assert both: `source: {{geometry: {name}, crs: EPSG:CODE}}`.",
         ),
-        "bbox": Words(
+        "bbox": FindingWords(
             "bbox {stated}, as the geo metadata says",
             "the data reach {held}; the data decide",
             "Write the bbox of the data, or none: programs that trust it leave rows out.",
@@ -759,7 +763,7 @@ CUT_VALUE = Rule(
     refuses="rows",
     columns=("geometry",),
     shows="feature",
-    words=Words(
+    words=FindingWords(
         "a geometry that ends where its bytes end",
         "bytes behind the end of the geometry",
         "Write these geometries anew: nothing reads what stands behind the end.",
@@ -769,11 +773,11 @@ LINK = Rule(
     surface="geometry",
     code="link",
     title="A geometry of a GML file is written out, not linked.",
-    check="source.xml_features.Census.findings",
+    check="source.xml_features.XmlCensus.findings",
     scope="delivery",
     refuses="delivery",
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "geometries that are written out",
         "{count:,} parts of geometries are links, which are not followed: {places}",
         "Export geometries by value: a linked curve or surface written out in each feature that has it.",
@@ -783,11 +787,11 @@ POSITION = Rule(
     surface="geometry",
     code="position",
     title="Every position of an XML file can be read.",
-    check="source.xml_features.Census.findings",
+    check="source.xml_features.XmlCensus.findings",
     scope="delivery",
     refuses="delivery",
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "positions of two or more numbers", "{count:,} positions cannot be read: {places}", "Correct the coordinates in the export."
     ),
 )
@@ -802,19 +806,19 @@ ORDINATE = Rule(
     reads=("crs_epsg", "geometry.z_precision", "geometry.m_precision", "schema_fields.crs_epsg"),
     columns=("geometry",),
     shows="feature",
-    words=Words("numbers as coordinates", "{what}", "Look for a transform that failed where the export was made."),
+    words=FindingWords("numbers as coordinates", "{what}", "Look for a transform that failed where the export was made."),
     cases={
-        "range": Words(
+        "range": FindingWords(
             "{axis} within {low:g}..{high:g}",
             "",
             "See whether the axes are swapped. A geometry across the antimeridian is cut there (RFC 7946 section 3.1.9).",
         ),
-        "grid": Words(
+        "grid": FindingWords(
             "ordinates that a grid of {step} can hold",
             "an ordinate is beyond what the grid can hold",
             "Check the CRS and the units of the delivery.",
         ),
-        "second": Words("a geometry that the grid can hold", "cannot be stored", "Correct the geometry at the source."),
+        "second": FindingWords("a geometry that the grid can hold", "cannot be stored", "Correct the geometry at the source."),
     },
 )
 Z_DROPPED = Rule(
@@ -827,12 +831,14 @@ Z_DROPPED = Rule(
     clauses=("geometry.dimensions",),
     columns=("geometry",),
     shows="feature",
-    words=Words(
+    words=FindingWords(
         "{promised} positions",
         "{what} in {count:,} rows, left out",
         "Nothing, if {promised} is what consumers need; else promise `geometry: {{dimensions: {delivered}}}` (a MAJOR version).",
     ),
-    cases={"row": Words("geometry with dimensions {promised}", "", "Nothing, or agree on other dimensions in the `geometry` clause.")},
+    cases={
+        "row": FindingWords("geometry with dimensions {promised}", "", "Nothing, or agree on other dimensions in the `geometry` clause.")
+    },
 )
 Z_MISSING = Rule(
     surface="geometry",
@@ -844,7 +850,7 @@ Z_MISSING = Rule(
     clauses=("geometry.dimensions",),
     columns=("geometry",),
     shows="feature",
-    words=Words(
+    words=FindingWords(
         "{promised} positions",
         "",
         "Deliver {letters}, or promise `geometry: {{dimensions: any}}` (a MAJOR version) where only some have it.",
@@ -861,13 +867,13 @@ COLLAPSE = Rule(
     reads=("geometry_type",),
     columns=("geometry",),
     shows="feature",
-    words=Words(
+    words=FindingWords(
         "a shape that survives the grid of {step}",
         "collapses on the grid of {step}",
         "Leave the feature out, or agree on a finer `coordinate_precision`.",
     ),
     cases={
-        "delivered": Words(
+        "delivered": FindingWords(
             "a shape with a length or an area",
             "has none as delivered: a line whose positions are all the same, or a ring of fewer than three",
             "Correct the shape at the source, or leave it out. It has collapsed before it is rounded.",
@@ -884,13 +890,13 @@ VALIDITY = Rule(
     reads=("geometry_type", "topology_rule_set", "coordinate_precision"),
     columns=("geometry",),
     shows="feature",
-    words=Words(
+    words=FindingWords(
         "a valid geometry",
         "{what}",
         "Correct the geometry at the place named. It is never corrected here without a word.",
     ),
     cases={
-        "rounded": Words(
+        "rounded": FindingWords(
             "a geometry that is still valid when it is rounded to {precision} decimals",
             "{what}",
             "It is valid as delivered: agree on a larger `coordinate_precision`, or deliver it rounded and repaired.",
@@ -908,13 +914,13 @@ EXTENT = Rule(
     reads=("coordinate_precision",),
     columns=("geometry",),
     shows="feature",
-    words=Words(
+    words=FindingWords(
         "positions within {box}",
         "",
         "See whether these rows belong to the product, or agree on a larger `extent`.",
     ),
     cases={
-        "many": Words(
+        "many": FindingWords(
             "positions within {box}",
             "",
             "See whether this is the right export, and the right CRS. If these rows belong to the product, agree on a larger `extent`.",
@@ -932,7 +938,7 @@ ANTIMERIDIAN = Rule(
     reads=("crs_epsg",),
     columns=("geometry",),
     shows="feature",
-    words=Words(
+    words=FindingWords(
         "parts at most {half:g} degrees wide",
         "wider than {half:g} degrees",
         "If it crosses the antimeridian, cut it there (RFC 7946 section 3.1.9).",
@@ -946,7 +952,7 @@ EDGES = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("geometry.edges",),
-    words=Words(
+    words=FindingWords(
         "{promised} edges",
         "{delivered} edges{change}",
         "Deliver {promised} edges (lines over long distances need intermediate points), or promise "
@@ -962,27 +968,27 @@ PRECISION = Rule(
     refuses="delivery",
     clauses=("coordinate_precision", "schema_fields.coordinate_precision"),
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "{promised} decimals",
         "99 % of {ordinates:,} ordinates have {measured} decimals or fewer",
         "Export full coordinates, or promise `coordinate_precision: {measured}` in the contract.",
     ),
     cases={
-        "undecided": Words(
+        "undecided": FindingWords(
             "{promised} decimals",
             "undecided: 99 % of {ordinates:,} ordinates have {measured} decimals or fewer, judged from {enough:,} ordinates up",
         ),
-        "axis": Words(
+        "axis": FindingWords(
             "{promised} decimals along both axes",
             "99 % of {ordinates:,} ordinates along {axis} have {measured} decimals or fewer; {before}",
             "Where the survey is like that, nothing is lost: the finer axis needs the promised grid. Otherwise export full coordinates.",
         ),
-        "axis_lost": Words(
+        "axis_lost": FindingWords(
             "{promised} decimals along both axes",
             "99 % of {ordinates:,} ordinates along {axis} have {measured} decimals or fewer; {before}",
             "Export full coordinates. Where the survey is as coarse as that, promise `coordinate_precision: {measured}` (a MAJOR version).",
         ),
-        "features": Words(
+        "features": FindingWords(
             "{promised} decimals in every feature",
             "{count:,} of {rows:,} features ({share}) have {coarser} decimals or fewer in all ordinates; {before}",
             "Export full coordinates. Where the survey is as coarse as that, promise `coordinate_precision: {coarser}` (a MAJOR version).",
@@ -998,7 +1004,7 @@ VERTEX_LOSS = Rule(
     refuses="delivery",
     clauses=("geometry.max_vertex_loss",),
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "at most {most} of the vertices lost",
         "{lost} lost for the size of the shapes: {vertices:,} vertices, {before:,} in {version}",
         "Export the shapes as they were surveyed. If they are meant to be simpler, agree on another `geometry.max_vertex_loss` (a MAJOR version).",
@@ -1016,7 +1022,7 @@ TOPOLOGY = Rule(
     refuses="delivery",
     clauses=("topology_rule_set",),
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "{rule_set} topology judged on {kinds}", "{places}", "Deliver the agreed geometry, or agree on another `topology_rule_set`."
     ),
 )
@@ -1029,7 +1035,7 @@ OVERLAP = Rule(
     refuses="delivery",
     clauses=("topology_rule_set", "topology_parameters.tolerance"),
     columns=("geometry",),
-    words=Words("no ground covered twice", "{places}", "Cut one of each pair back to the common border."),
+    words=FindingWords("no ground covered twice", "{places}", "Cut one of each pair back to the common border."),
 )
 GAP = Rule(
     surface="geometry",
@@ -1040,12 +1046,12 @@ GAP = Rule(
     refuses="delivery",
     clauses=("topology_rule_set", "topology_parameters.gap_width", "topology_parameters.tolerance"),
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "no uncovered ground between features",
         "{places}",
         "Close the gaps, or, where wide ones are meant, agree on `topology_parameters: {{gap_width: ...}}`.",
     ),
-    cases={"narrow": Words("no gap narrower than {width:g} between features", "{places}", "Close the gaps.")},
+    cases={"narrow": FindingWords("no gap narrower than {width:g} between features", "{places}", "Close the gaps.")},
 )
 MISMATCHED_EDGE = Rule(
     surface="geometry",
@@ -1056,7 +1062,7 @@ MISMATCHED_EDGE = Rule(
     refuses="delivery",
     clauses=("topology_rule_set", "topology_parameters.tolerance"),
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "borders with the same vertices on both sides",
         "{places}",
         "Add each vertex to the neighbour's border, or agree on `topology_parameters: {{tolerance: ...}}`.",
@@ -1072,12 +1078,12 @@ DANGLE = Rule(
     clauses=("topology_rule_set", "topology_parameters.dangle_length", "topology_parameters.tolerance"),
     reads=("contract_version",),
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "every end at another line",
         "{places}",
         "Connect them, or, where dead ends are meant, agree on `topology_parameters: {{dangle_length: ...}}`.",
     ),
-    cases={"short": Words("lines longer than {near:g} where an end is loose", "{places}", "Connect or remove them.")},
+    cases={"short": FindingWords("lines longer than {near:g} where an end is loose", "{places}", "Connect or remove them.")},
 )
 UNCONNECTED_END = Rule(
     surface="geometry",
@@ -1089,7 +1095,9 @@ UNCONNECTED_END = Rule(
     clauses=("topology_rule_set", "topology_parameters.dangle_length", "topology_parameters.tolerance"),
     reads=("contract_version",),
     columns=("geometry",),
-    words=Words("ends that meet a line at one of its vertices", "{places}", "Join them: both lines need a vertex at the same place."),
+    words=FindingWords(
+        "ends that meet a line at one of its vertices", "{places}", "Join them: both lines need a vertex at the same place."
+    ),
 )
 DUPLICATE_EDGE = Rule(
     surface="geometry",
@@ -1100,7 +1108,7 @@ DUPLICATE_EDGE = Rule(
     refuses="delivery",
     clauses=("topology_rule_set", "topology_parameters.tolerance"),
     columns=("geometry",),
-    words=Words("every stretch of line only once", "{places}", "Remove one of each pair."),
+    words=FindingWords("every stretch of line only once", "{places}", "Remove one of each pair."),
 )
 OPEN_SHELL = Rule(
     surface="geometry",
@@ -1112,7 +1120,7 @@ OPEN_SHELL = Rule(
     clauses=("topology_rule_set",),
     reads=("geometry.z_precision",),
     columns=("geometry",),
-    words=Words(
+    words=FindingWords(
         "closed shells: every edge of a face borders exactly one other face",
         "{places}",
         "Close the shell at the place named.",
@@ -1129,14 +1137,14 @@ RESOLUTION = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("pixel.size",),
-    words=Words(
+    words=FindingWords(
         "pixels of {size}",
         "pixels of {delivered}",
         "Deliver the agreed grid of {crs}, or agree on another `pixel.size`.",
     ),
     cases={
-        "nowhere": Words("pixels with a place", "the file states no place for its pixels", "Export a georeferenced raster."),
-        "turned": Words("rows from west to east", "the grid is turned", "Resample it to the axes of the CRS."),
+        "nowhere": FindingWords("pixels with a place", "the file states no place for its pixels", "Export a georeferenced raster."),
+        "turned": FindingWords("rows from west to east", "the grid is turned", "Resample it to the axes of the CRS."),
     },
 )
 RASTER_EXTENT = Rule(
@@ -1147,7 +1155,7 @@ RASTER_EXTENT = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("extent",),
-    words=Words("within {box}", "{delivered}", "Look at the CRS and the axis order first, then agree on the `extent`."),
+    words=FindingWords("within {box}", "{delivered}", "Look at the CRS and the axis order first, then agree on the `extent`."),
 )
 BANDS = Rule(
     surface="schema",
@@ -1157,7 +1165,7 @@ BANDS = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("bands", "bands.name"),
-    words=Words("{agreed}", "{delivered}", "Deliver the agreed bands in their order."),
+    words=FindingWords("{agreed}", "{delivered}", "Deliver the agreed bands in their order."),
 )
 BAND_TYPE = Rule(
     surface="schema",
@@ -1167,7 +1175,7 @@ BAND_TYPE = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("bands.type",),
-    words=Words("{agreed}", "{delivered}", "Deliver the agreed type of pixels."),
+    words=FindingWords("{agreed}", "{delivered}", "Deliver the agreed type of pixels."),
 )
 NODATA = Rule(
     surface="semantics",
@@ -1177,7 +1185,7 @@ NODATA = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("bands.nodata",),
-    words=Words("{agreed}", "{delivered}", "State the agreed value. Without it, pixels without data are read as values."),
+    words=FindingWords("{agreed}", "{delivered}", "State the agreed value. Without it, pixels without data are read as values."),
 )
 OVERVIEWS = Rule(
     surface="geometry",
@@ -1187,7 +1195,7 @@ OVERVIEWS = Rule(
     scope="delivery",
     refuses="delivery",
     clauses=("pixel.overviews",),
-    words=Words("overviews {agreed} in every band", "{delivered}", "Build them with gdaladdo."),
+    words=FindingWords("overviews {agreed} in every band", "{delivered}", "Build them with gdaladdo."),
 )
 
 # --- service levels --------------------------------------------------------------------------------------------------------------------
@@ -1202,23 +1210,23 @@ FRESHNESS = Rule(
     clauses=("freshness_sla_minutes", "freshness_from"),
     reads=("schema_fields.time_zone",),
     columns=("field",),
-    words=Words(
+    words=FindingWords(
         "at most {promised:,} minutes old",
         "{minutes:,.0f} minutes old: {moment}{label}",
         "Deliver newer data, or agree on another `freshness_sla_minutes`.",
     ),
     cases={
-        "unknown": Words(
+        "unknown": FindingWords(
             "at most {promised:,} minutes old",
             "no row holds a time",
             "Fill {name} at the source, or name another field in `freshness_from`.",
         ),
-        "early": Words(
+        "early": FindingWords(
             "at most {promised:,} minutes old",
             "no row holds a time that has come",
             "Correct {name} at the source, or name another field in `freshness_from`.",
         ),
-        "older": Words(
+        "older": FindingWords(
             "{name} no older than in {version}: {published}",
             "older than what is published: {moment}",
             "Deliver the newest export. If the newest features are gone from the source, publish stops once, and a token confirms it.",
@@ -1235,9 +1243,9 @@ FUTURE = Rule(
     clauses=("freshness_from",),
     reads=("schema_fields.time_zone",),
     columns=("field",),
-    words=Words("times up to {latest}", "", "Correct the time at the source. It counts for nothing in the age of the data."),
+    words=FindingWords("times up to {latest}", "", "Correct the time at the source. It counts for nothing in the age of the data."),
     cases={
-        "many": Words(
+        "many": FindingWords(
             "times up to {latest}",
             "",
             "Correct the times at the source, or name another field in `freshness_from`: a planned time does not say how old the data are.",
@@ -1257,14 +1265,14 @@ ENUM = Rule(
     clauses=("semantics.enum",),
     reads=("semantics.open",),
     columns=("field",),
-    words=Words(
+    words=FindingWords(
         "{allowed}",
         "",
         "Deliver one of the agreed values, or add the value to semantics.{name}.enum (a MAJOR version: consumers then meet values "
         "that they do not know).",
     ),
     cases={
-        "open": Words(
+        "open": FindingWords(
             "{allowed}; the list is open",
             "",
             "Nothing, if the value is meant: the list is open, and readers reckon with new values. Add it to semantics.{name}.enum (a MINOR version).",
@@ -1281,7 +1289,7 @@ NULL_CONVENTION = Rule(
     clauses=("semantics.null_means",),
     reads=("semantics.enum",),
     columns=("field",),
-    words=Words(
+    words=FindingWords(
         "null where it means {means!r}",
         "",
         "Deliver null, or add the value to semantics.{name}.enum if it means something else.",
@@ -1296,7 +1304,7 @@ UNIT = Rule(
     refuses="delivery",
     clauses=("schema_fields.unit",),
     columns=("field", "geometry"),
-    words=Words(
+    words=FindingWords(
         "{name} in {unit}",
         "{count:,} values of {name} are {factor:g} times {against}: {reads} where {unit} is agreed",
         "Deliver {unit}, or agree on another unit for {name} (a MAJOR version).",
@@ -1312,7 +1320,7 @@ ROW_UNIT = Rule(
     clauses=("schema_fields.unit",),
     columns=("field", "geometry"),
     shows="feature",
-    words=Words("{name} in {unit}", "", "Deliver {name} in {unit} in every row."),
+    words=FindingWords("{name} in {unit}", "", "Deliver {name} in {unit} in every row."),
 )
 BLANKS = Rule(
     surface="semantics",
@@ -1321,7 +1329,7 @@ BLANKS = Rule(
     check="line.comparing.comparison_warnings.comparison_warnings",
     scope="delivery",
     refuses="nothing",
-    words=Words(
+    words=FindingWords(
         "an edit that can be seen",
         "{names} {differ} only in blanks at the end",
         "Formats such as DBF lose trailing blanks. Trim the text at the source, or keep one format.",
@@ -1338,9 +1346,9 @@ CHANGED = Rule(
     check="change.guards.changed_fraction",
     scope="delivery",
     refuses="delivery",
-    words=Words("at most {limit} changed", "{much} changed{why}", _MEANT),
+    words=FindingWords("at most {limit} changed", "{much} changed{why}", _MEANT),
     cases={
-        "sampled": Words(
+        "sampled": FindingWords(
             "at most {limit} changed",
             "at least {much} changed, by a sample of {sample:,} of {candidates:,} features that may have{why}",
             _MEANT,
@@ -1359,7 +1367,7 @@ REMOVED = Rule(
     check="change.guards.removed_fraction",
     scope="delivery",
     refuses="delivery",
-    words=Words("at most {limit} removed", "{much} removed{why}", _MEANT),
+    words=FindingWords("at most {limit} removed", "{much} removed{why}", _MEANT),
 )
 MOVED = Rule(
     surface="guard",
@@ -1368,7 +1376,7 @@ MOVED = Rule(
     check="change.guards.moved_fraction",
     scope="delivery",
     refuses="delivery",
-    words=Words("at most {limit} in another partition", "{much} moved{why}", _MEANT),
+    words=FindingWords("at most {limit} in another partition", "{much} moved{why}", _MEANT),
 )
 KEY_SURVIVAL = Rule(
     surface="guard",
@@ -1377,7 +1385,7 @@ KEY_SURVIVAL = Rule(
     check="change.guards.key_survival",
     scope="delivery",
     refuses="delivery",
-    words=Words("at least {limit} of the published keys delivered again", "{much} of the keys survive{why}", _MEANT),
+    words=FindingWords("at least {limit} of the published keys delivered again", "{much} of the keys survive{why}", _MEANT),
 )
 NO_GEOMETRY = Rule(
     surface="guard",
@@ -1386,7 +1394,7 @@ NO_GEOMETRY = Rule(
     check="change.guards.null_geometry_fraction",
     scope="delivery",
     refuses="delivery",
-    words=Words("at most {limit} of the rows without geometry", "{much} of the rows are without geometry{why}", _MEANT),
+    words=FindingWords("at most {limit} of the rows without geometry", "{much} of the rows are without geometry{why}", _MEANT),
 )
 ORDER_UNSEEN = Rule(
     surface="guard",
@@ -1395,7 +1403,7 @@ ORDER_UNSEEN = Rule(
     check="change.guards.axis_order",
     scope="delivery",
     refuses="delivery",
-    words=Words(
+    words=FindingWords(
         "a first version whose axis order is measured, or stated by an `extent` in the contract",
         "undecidable whether x and y are swapped: {evidence}",
         "State the `extent` in the contract. If the order is right as delivered, confirm it with the token.",
@@ -1408,7 +1416,7 @@ OLDER = Rule(
     check="change.guards.older",
     scope="delivery",
     refuses="delivery",
-    words=Words(
+    words=FindingWords(
         "{name} no older than in {version}: {published}",
         "older than what is published: {moment}",
         "See whether this is an older export. If the newest features are gone from the source, confirm it with the token.",
@@ -1421,7 +1429,7 @@ EXTENT_SHIFT = Rule(
     check="change.guards.extent_shift",
     scope="delivery",
     refuses="delivery",
-    words=Words("an extent whose sides move by at most {limit} of its diagonal", "{what}{why}", _MEANT),
+    words=FindingWords("an extent whose sides move by at most {limit} of its diagonal", "{what}{why}", _MEANT),
 )
 COLUMN_CHANGED = Rule(
     surface="guard",
@@ -1430,7 +1438,7 @@ COLUMN_CHANGED = Rule(
     check="change.guards.column_changed",
     scope="delivery",
     refuses="delivery",
-    words=Words("at most {limit} of the values of a column changed", "{much} of the values of {name} changed{why}", _MEANT),
+    words=FindingWords("at most {limit} of the values of a column changed", "{much} of the values of {name} changed{why}", _MEANT),
 )
 WITHDRAWN = Rule(
     surface="guard",
@@ -1439,7 +1447,7 @@ WITHDRAWN = Rule(
     check="change.guards.withdrawn",
     scope="delivery",
     refuses="delivery",
-    words=Words(
+    words=FindingWords(
         "a delivery other than the one that was rolled back",
         "exactly the delivery {digest} that a roll-back withdrew",
         "Deliver a corrected export. If it is meant, confirm it with the token.",
@@ -1452,7 +1460,7 @@ WITHDRAWN_CHANGE = Rule(
     check="change.guards.withdrawn_features",
     scope="delivery",
     refuses="delivery",
-    words=Words(
+    words=FindingWords(
         "at most {limit} of a withdrawn change",
         "{back} of the {entries} features that a roll-back took back come back as they were",
         _MEANT,
@@ -1465,7 +1473,7 @@ WITHDRAWN_NAMED = Rule(
     check="change.guards.withdrawn_features",
     scope="delivery",
     refuses="delivery",
-    words=Words("no feature that a roll-back named as wrong", "{back} come back as they were: {named}", _MEANT),
+    words=FindingWords("no feature that a roll-back named as wrong", "{back} come back as they were: {named}", _MEANT),
 )
 EMPTIED = Rule(
     surface="guard",
@@ -1474,7 +1482,7 @@ EMPTIED = Rule(
     check="change.guards.emptied",
     scope="delivery",
     refuses="delivery",
-    words=Words(
+    words=FindingWords(
         "a delivery for {published:,} published features",
         "an empty delivery",
         "See whether the export broke off. If it is meant, confirm it with the token.",

@@ -23,7 +23,7 @@ Refuses = Literal["rows", "delivery", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class FindingWords:
     """The texts of a finding. `{name}` stands for a value that the check gives, `{{` and `}}` for braces.
 
     `observed` is empty where the check gives it for each row: the value that stands there.
@@ -52,11 +52,11 @@ class Rule:
     check: str
     scope: Scope
     refuses: Refuses
-    words: Words
+    words: FindingWords
     clauses: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    cases: Mapping[str, Words] = field(default_factory=dict)
+    cases: Mapping[str, FindingWords] = field(default_factory=dict)
     version: int = 1
     shows: Literal["value", "feature"] = "value"
 

@@ -42,7 +42,7 @@ _ABSENT: Json = object()
 
 
 @dataclass(slots=True)
-class Census:
+class JsonCensus:
     """What was counted and found.
 
     rows: how many features; None where the text is neither a collection of features nor one feature. ids: whether a feature has an id of its own.
@@ -131,7 +131,7 @@ def column_of(values: list[Json]) -> tuple[pa.Array, dict[bytes, bytes] | None]:
     return pa.array([None if each is None else json.dumps(each, ensure_ascii=False) for each in values], pa.string()), JSON_TEXT
 
 
-def census_of_sequence(file: IO[bytes], shown: str) -> Census:
+def census_of_sequence(file: IO[bytes], shown: str) -> JsonCensus:
     """Read a text sequence, one feature a record.
 
     Raises:
@@ -164,7 +164,7 @@ def values_of_sequence(file: IO[bytes], names: list[str]) -> dict[str, list[Json
     return found
 
 
-def census_of_collection(file: IO[bytes], shown: str, fields: dict[str, str] | None = None) -> Census:
+def census_of_collection(file: IO[bytes], shown: str, fields: dict[str, str] | None = None) -> JsonCensus:
     """Read a FeatureCollection (or one Feature) feature by feature; of a text of another kind nothing but its members is judged.
 
     Args:
@@ -219,7 +219,7 @@ class _Reader:
     """Judges features one by one. Objects with a member twice are noted by the decoder while it reads."""
 
     def __init__(self, shown: str, fields: dict[str, str] | None = None) -> None:
-        self.census = Census()
+        self.census = JsonCensus()
         self.shown = shown
         self.fields = fields  # of Esri's own JSON, once they are known
         self.decoder = json.JSONDecoder(object_pairs_hook=self._object)

@@ -26,13 +26,13 @@ from merestone.source.flatgeobuf import kept_times
 from merestone.source.gdal import Gdal, geometry_places
 from merestone.source.geopackage import Layer, doubles, is_stored, look
 from merestone.source.gml_schema import describe_geometries
-from merestone.source.json_features import Census, census_of_collection, census_of_sequence, column_of, values_of_sequence
+from merestone.source.json_features import JsonCensus, census_of_collection, census_of_sequence, column_of, values_of_sequence
 from merestone.source.located import Located, open_bytes
 from merestone.source.port import BATCH_ROWS, Delivery, GeometryColumn, Misfits, SourceSpec, UnreadableValueError
 from merestone.source.sqlite_bound import check_views
 from merestone.source.sqlite_log import settled
 from merestone.source.topojson import as_collection
-from merestone.source.xml_features import Census as Document
+from merestone.source.xml_features import XmlCensus as Document
 from merestone.source.xml_features import census_of_gml, census_of_kml
 
 _ONE_LAYER = {"GeoJSON", "GeoJSONSeq", "TopoJSON", "FlatGeobuf"}
@@ -123,7 +123,7 @@ class VectorSource:
             self._systems = document.systems(document.key(self._layer, self._layers, self._gdal.count) or "")
         return schema, first, document
 
-    def _kept(self, census: Census | None) -> Mapping[str, Cells]:
+    def _kept(self, census: JsonCensus | None) -> Mapping[str, Cells]:
         """Times that GDAL would change of a FlatGeobuf or of Esri's JSON: rows and texts, by column."""
         if self._found.format == "FlatGeobuf":
             with open_bytes(self._found) as file:
@@ -275,7 +275,7 @@ class VectorSource:
             delivered[geometry] = geometries[0].name
         return replace(seen, misfits=tuple(replace(each, name=delivered[each.name]) for each in seen.misfits))
 
-    def _in_json(self) -> Census | None:
+    def _in_json(self) -> JsonCensus | None:
         """What the strict reading of a GeoJSON text says; None for other formats."""
         if self._found.format not in _JSON:
             return None
@@ -283,7 +283,7 @@ class VectorSource:
             read = census_of_sequence if self._found.format == "GeoJSONSeq" else census_of_collection
             return read(file, self._found.shown)
 
-    def _in_topology(self, asked: str | None) -> Census:
+    def _in_topology(self, asked: str | None) -> JsonCensus:
         """Take the collection that is made of a topology for the delivery; what the strict reading of both says."""
         topology = as_collection(self._found, asked)
         self._found = topology.found
@@ -319,7 +319,7 @@ class VectorSource:
             fields[names.index(name)] = pa.field(name, self._made[name].type, metadata=content or DATETIME_TEXT)
         return fields
 
-    def _with_ids(self, names: list[str], fields: list[pa.Field], census: Census, spec: SourceSpec) -> tuple[list[str], list[pa.Field]]:
+    def _with_ids(self, names: list[str], fields: list[pa.Field], census: JsonCensus, spec: SourceSpec) -> tuple[list[str], list[pa.Field]]:
         """Names and fields where features have ids: the property `id` is a column if there is one, the ids if `feature_id` names it.
 
         GDAL makes one column of both.

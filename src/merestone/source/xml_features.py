@@ -72,7 +72,7 @@ class _Fault:
 
 
 @dataclass(slots=True)
-class Census:
+class XmlCensus:
     """What was counted and found.
 
     rows: features per layer: per class, by local name, or per folder of KML that holds features, by its number. named: the feature that was
@@ -151,7 +151,7 @@ class Census:
         return tuple(out)
 
 
-def census_of_gml(file: IO[bytes], columns: Mapping[str, ColumnKind], asked: tuple[str, int] | None = None) -> Census:
+def census_of_gml(file: IO[bytes], columns: Mapping[str, ColumnKind], asked: tuple[str, int] | None = None) -> XmlCensus:
     """Read a GML document that is known to be well-formed.
 
     Args:
@@ -164,7 +164,7 @@ def census_of_gml(file: IO[bytes], columns: Mapping[str, ColumnKind], asked: tup
     return reader.result()
 
 
-def census_of_kml(file: IO[bytes], columns: Mapping[str, ColumnKind]) -> Census:
+def census_of_kml(file: IO[bytes], columns: Mapping[str, ColumnKind]) -> XmlCensus:
     """Read a KML document that is known to be well-formed; `columns` as for `census_of_gml`."""
     reader = _Kml(columns)
     _parse(file, reader, namespaces=False)
@@ -187,7 +187,7 @@ class _Gml:
     parser: expat.XMLParserType
 
     def __init__(self, columns: Mapping[str, ColumnKind], asked: tuple[str, int] | None) -> None:
-        self._census = Census()
+        self._census = XmlCensus()
         self._columns = columns
         self._last = {name.rpartition("|")[2] for name in columns}
         self._paths: dict[tuple[str, str], str] = {}  # by class and last name, the path that has the name for its column
@@ -308,7 +308,7 @@ class _Gml:
             faults = self._census._positions.setdefault(self._class, _Fault())  # noqa: SLF001 - its builder
             faults.add(self._row, f"{self._name} {local} {text.strip()[:60]!r} (line {self.parser.CurrentLineNumber})")
 
-    def result(self) -> Census:
+    def result(self) -> XmlCensus:
         """What was counted and found."""
         census = self._census
         for (of, name), fault in self._linked.items():
@@ -326,7 +326,7 @@ class _Kml:
     parser: expat.XMLParserType
 
     def __init__(self, columns: Mapping[str, ColumnKind]) -> None:
-        self._census = Census()
+        self._census = XmlCensus()
         self._columns = columns
         self._text: list[str] | None = None
         self._path: list[str] = []
@@ -401,7 +401,7 @@ class _Kml:
             faults = self._census._positions.setdefault(self._folders[-1], _Fault())  # noqa: SLF001 - its builder
             faults.add(self._row, f"placemark {self._row} {bad[0][:60]!r} (line {self.parser.CurrentLineNumber})")
 
-    def result(self) -> Census:
+    def result(self) -> XmlCensus:
         """What was counted and found."""
         self._census.rows = {key: rows for key, rows in self._census.rows.items() if rows}
         return self._census

@@ -53,7 +53,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeaseTerms:
     """What a lease's object says. `number` grows with every new holder; `mark` separates two leases of one process."""
 
     owner: Owner
@@ -66,7 +66,7 @@ class Terms:
         return (json.dumps(asdict(self)) + "\n").encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Terms | None:
+    def from_bytes(cls, data: bytes) -> LeaseTerms | None:
         """Read what an object says, None where it is not a lease."""
         try:
             doc = json.loads(data)
@@ -84,7 +84,7 @@ class Terms:
 class Lease:
     """A lease that this process holds, renewed by a thread until it is released, lost, or let go of."""
 
-    def __init__(self, store: Store, name: str, terms: Terms, clock: Clock, seconds: float) -> None:
+    def __init__(self, store: Store, name: str, terms: LeaseTerms, clock: Clock, seconds: float) -> None:
         self.name = name
         self.number = terms.number
         self._store, self._terms, self._clock, self._seconds = store, terms, clock, seconds
@@ -98,7 +98,7 @@ class Lease:
         with self._lock:
             if self._ended.is_set():
                 return False
-            longer = Terms(self._terms.owner, self._clock() + self._seconds, self.number, self._terms.mark)
+            longer = LeaseTerms(self._terms.owner, self._clock() + self._seconds, self.number, self._terms.mark)
             try:
                 done = self._store.swap(self.name, self._terms.to_bytes(), longer.to_bytes())
             except LostReplyError:
@@ -139,12 +139,12 @@ def take(store: Store, name: str, *, clock: Clock = time.time, seconds: float = 
     mark = f"{os.getpid()}-{time.time_ns():x}-{next(_counter)}"
     while True:
         found = _get(store, name)
-        old = Terms.from_bytes(found) if found is not None else None
+        old = LeaseTerms.from_bytes(found) if found is not None else None
         if old is not None and old.mark != mark and old.stands(clock()):
             return None
         if old is not None and old.mark == mark:  # our own success, whose answer got lost
             return Lease(store, name, old, clock, seconds)
-        mine = Terms(this_process(), clock() + seconds, old.number + 1 if old is not None else 1, mark)
+        mine = LeaseTerms(this_process(), clock() + seconds, old.number + 1 if old is not None else 1, mark)
         try:
             if found is None:
                 store.create(name, mine.to_bytes())
@@ -158,7 +158,7 @@ def take(store: Store, name: str, *, clock: Clock = time.time, seconds: float = 
 def is_held(store: Store, name: str, *, clock: Clock = time.time) -> bool:
     """Whether somebody holds a lease who has to be taken for alive. Raises StoreError where the store cannot be reached."""
     found = _get(store, name)
-    terms = Terms.from_bytes(found) if found is not None else None
+    terms = LeaseTerms.from_bytes(found) if found is not None else None
     return terms is not None and terms.stands(clock())
 
 

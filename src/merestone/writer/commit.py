@@ -29,7 +29,7 @@ from merestone.storage.port import LostReplyError, Store
 from merestone.writer.history import next_history
 from merestone.writer.records import Intent, check_run_id, intents, next_attempt, write_record
 
-__all__ = ["Attempt", "Committed", "Current", "Step", "begin", "begun", "current", "no_step"]
+__all__ = ["Committed", "Current", "RunningAttempt", "Step", "begin", "begun", "current", "no_step"]
 
 Step = Callable[[str], None]
 _TRIES = 3
@@ -52,7 +52,7 @@ class Committed:
 
 
 @dataclass(slots=True)
-class Attempt:
+class RunningAttempt:
     """A running attempt: it commits at most once, and ends with `finish` (a record) or `leave` (the next run writes it up)."""
 
     store: Store
@@ -158,7 +158,7 @@ def begin(
     started_utc: str,
     parent: Current | None,
     step: Step = no_step,
-) -> Attempt:
+) -> RunningAttempt:
     """Say that an attempt is running, before it writes anything else.
 
     Args:
@@ -183,7 +183,7 @@ def begin(
         lease = take(store, intent.lease)
         if lease is None:
             continue  # another process began the same run just now: it has this number
-        running = Attempt(store, intent, step, lease)
+        running = RunningAttempt(store, intent, step, lease)
         try:
             store.create(intent.path, intent.to_bytes())
             step("intent.after")
@@ -196,9 +196,9 @@ def begin(
         return running
 
 
-def begun(store: Store, nonce: str) -> Attempt | None:
+def begun(store: Store, nonce: str) -> RunningAttempt | None:
     """The attempt that this process has begun and then lost hold of, interrupted before it knew: its intent alone stands."""
-    return next((Attempt(store, each) for each in intents(store) if each.nonce == nonce), None)
+    return next((RunningAttempt(store, each) for each in intents(store) if each.nonce == nonce), None)
 
 
 def _still_there(store: Store, expected: Current | None) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from merestone.columnar.shape import Column, Shape
+from merestone.columnar.table_shape import TableColumn, TableShape
 from merestone.contract.contract import Contract
 from merestone.dataclass import dataclass
 from merestone.dataset.manifest import DataFile, ObjectRef, sha256
@@ -35,16 +35,16 @@ _KINDS = ("", "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString",
 _BOX = pa.struct([("xmin", pa.float32()), ("ymin", pa.float32()), ("xmax", pa.float32()), ("ymax", pa.float32())])
 
 
-class Rejects(Shape):
+class Rejects(TableShape):
     """The rows of `_rejects/` (docs/spec/changes.md): the refused rows of a delivery, one for each rule that refuses it."""
 
-    row = Column(pa.int64(), nullable=False)
-    feature_id = Column(pa.string())
-    rule = Column(pa.string(), nullable=False)
-    field = Column(pa.string(), nullable=False)
-    reason = Column(pa.string(), nullable=False)
-    delivered = Column(pa.string())
-    geometry = Column(pa.binary())
+    row = TableColumn(pa.int64(), nullable=False)
+    feature_id = TableColumn(pa.string())
+    rule = TableColumn(pa.string(), nullable=False)
+    field = TableColumn(pa.string(), nullable=False)
+    reason = TableColumn(pa.string(), nullable=False)
+    delivered = TableColumn(pa.string())
+    geometry = TableColumn(pa.binary())
 
 
 REJECTS_SCHEMA = Rejects.schema

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from merestone.dataset.manifest import Box, FileSet
-from merestone.dataset.pages import Entry, in_path_order, page_table
+from merestone.dataset.pages import PartitionFiles, in_path_order, page_table
 from merestone.storage.port import Store
 from merestone.writer.files import write_table
 
@@ -18,7 +18,9 @@ MOST_PAGES = 32
 SHARE = 4  # a checkpoint follows when the log holds more than a quarter of its rows
 
 
-def write_page(store: Store, stem: str, version: int, before: FileSet, old: Mapping[str, Entry], new: Mapping[str, Entry]) -> FileSet:
+def write_page(
+    store: Store, stem: str, version: int, before: FileSet, old: Mapping[str, PartitionFiles], new: Mapping[str, PartitionFiles]
+) -> FileSet:
     """Write the page of a version, and say which files are live after it.
 
     Args:
@@ -55,7 +57,7 @@ def _needs_checkpoint(before: FileSet, rows: int) -> bool:
     return len(before.pages) >= MOST_PAGES or SHARE * (sum(each.rows for each in log) + rows) > checkpoint.rows
 
 
-def _stamped(entry: Entry, version: int) -> Entry:
+def _stamped(entry: PartitionFiles, version: int) -> PartitionFiles:
     return replace(entry, files=tuple(replace(file, version=version) for file in entry.files))
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_chunk
-from merestone.columnar.shape import Column, Values
+from merestone.columnar.table_shape import TableColumn, Values
 from merestone.dataclass import dataclass
 from merestone.dataset.current import Current, read_manifest
 from merestone.dataset.feed import counted, fold, read_log
@@ -34,7 +34,7 @@ from merestone.json_value import JsonObject
 from merestone.results.finding import SAMPLES
 from merestone.results.progress import Watch, nobody
 from merestone.storage.port import Store
-from merestone.writer.commit import Attempt, Committed
+from merestone.writer.commit import Committed, RunningAttempt
 from merestone.writer.files import write_table
 
 
@@ -49,7 +49,7 @@ class RolledBack:
 
 
 def rollback(
-    attempt: Attempt,
+    attempt: RunningAttempt,
     head: Current,
     *,
     to: int,
@@ -75,7 +75,7 @@ def rollback(
     Raises:
         UsageError: the older version does not exist, no reason, or one of `wrong` is not part of the change that is taken back.
         CorruptError: an object of that version is missing, cut or altered; nothing was written then.
-        ConflictError, StoreError, UnknownOutcomeError: as `Attempt.commit`.
+        ConflictError, StoreError, UnknownOutcomeError: as `RunningAttempt.commit`.
     """
     if not reason.strip():
         raise UsageError("a roll-back needs a reason", field="reason", hint='say why: «reason="wrong export of 2026-03-02"»')
@@ -153,7 +153,7 @@ def difference(store: Store, now: Manifest, passed: list[HistoryLine], target: M
     def label(name: str, *of: str) -> pa.ChunkedArray:
         return pc.and_(pc.is_in(classes, value_set=pa.array(of)), pc.fill_null(joined.column(name), fill_value=False))
 
-    columns: dict[Column, Values] = {
+    columns: dict[TableColumn, Values] = {
         ChangeLog.key: joined.column("key"),
         ChangeLog.kind: classes,
         ChangeLog.reversed: label("reversed", "changed"),

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from merestone.errors import ConflictError, UsageError
 from merestone.lineage.event import merkle
+from merestone.lineage.event.checked_json import said
 from merestone.lineage.event.collector import LineageCollector
-from merestone.lineage.event.form import said
 from merestone.lineage.event.record import LineageEvent, make_sequence
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA, schema_text
 from merestone.lineage.proof.inclusion import verify_runs

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from merestone.change import classes
 from merestone.change.classes import Before
-from merestone.change.migration import Found, Side, by_content, by_table
+from merestone.change.migration import Migrated, Side, by_content, by_table
 from merestone.columnar import hashing
 from merestone.dataset.known import halves
 from merestone.dataset.tables import IndexRows
@@ -28,7 +28,7 @@ def features_under_other_keys(
     before: Before,
     codes: npt.NDArray[np.int16],
     removed: IndexRows,
-) -> Found | None:
+) -> Migrated | None:
     """Which features only got another key; None where no migration is named or it has no effect."""
     parent, candidates = run.terms.parent, run.delivery.candidates
     if not parent.migrates:
@@ -40,7 +40,7 @@ def features_under_other_keys(
     return by_table(parent.key_table, older, newer) if parent.key_table is not None else by_content(older, newer)
 
 
-def migration_findings(run: Run, migrated: Found, features: int) -> list[Finding]:
+def migration_findings(run: Run, migrated: Migrated, features: int) -> list[Finding]:
     """What became of the keys, for the report and the record."""
     again, rekeyed = len(migrated.before), run.terms.parent.rekeyed
     if not again and not rekeyed:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from merestone.change import classes, guards
 from merestone.change.classes import Before
-from merestone.change.migration import Found
+from merestone.change.migration import Migrated
 from merestone.change.plan import Plan, plan
 from merestone.change.withdrawn import Returned, returned
 from merestone.dataclass import dataclass
@@ -246,7 +246,7 @@ def _guards(  # noqa: PLR0913, PLR0917 - each is the value of another step of th
     removed: IndexRows,
     names: list[str],
     placed: npt.NDArray[np.int32],
-    migrated: Found | None,
+    migrated: Migrated | None,
     filled: frozenset[str],
     not_counted: int,
     brought: Returned,

@@ -13,7 +13,7 @@ from merestone.contract.contract import Contract
 from merestone.dataclass import dataclass
 from merestone.dataset.manifest import Manifest
 from merestone.errors import MissingError
-from merestone.geometry.form import MOST_DECIMALS, Grid
+from merestone.geometry.kernel_values import MOST_DECIMALS, Grid
 from merestone.identity.digest import KERNELS, DigestField, Layout, layout_of_contract
 from merestone.identity.grid import source_grid
 from merestone.reference.area import largest_ordinate

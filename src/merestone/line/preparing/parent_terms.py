@@ -1,6 +1,6 @@
 """What holds between a run and the version that it follows: its parent.
 
-Not here: whether a contract may follow another (`contract.succession`), the digests of both (`digest_layouts`).
+Not here: whether a contract may follow another (`contract.breaking`), the digests of both (`digest_layouts`).
 """
 
 from __future__ import annotations

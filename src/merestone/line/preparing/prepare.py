@@ -15,7 +15,7 @@ from merestone.change.guards import Box
 from merestone.contract.body import from_body
 from merestone.contract.contract import Contract, Derived, Field
 from merestone.contract.files import read_contract
-from merestone.contract.rules import rule_version, rules_hash
+from merestone.contract.rules_hash import rule_version, rules_hash
 from merestone.dataset.columns import stored_type
 from merestone.dataset.current import Current
 from merestone.dataset.known import Halves
@@ -24,10 +24,11 @@ from merestone.dataset.scheme import Scheme
 from merestone.errors import UsageError
 from merestone.gate.delivery import other_crs
 from merestone.gate.feature import DEGREES
-from merestone.geometry.form import Grid
+from merestone.geometry.kernel_values import Grid
 from merestone.identity.digest import LAYOUT, layout_of_contract
 from merestone.json_value import JsonObject
 from merestone.line.comparing.published_rows import PublishedRows
+from merestone.line.preparing.contract_change import is_another
 from merestone.line.preparing.digest_layouts import DigestLayouts, old_layout, source_layout
 from merestone.line.preparing.key_rule import exact_types, key_change, key_record, stops_reading
 from merestone.line.preparing.key_table import read_key_table
@@ -36,7 +37,6 @@ from merestone.line.preparing.placement import placement_after
 from merestone.line.preparing.prepared import Prepared
 from merestone.line.preparing.projection import Projection
 from merestone.line.preparing.reading import Reading, placing_column
-from merestone.line.preparing.succession import is_another
 from merestone.line.preparing.whole_rules import WholeRules, whole_rules
 from merestone.normalise.agreed_crs import check_crs, is_agreed
 from merestone.normalise.cast import CastPlan, plan_cast

@@ -25,8 +25,8 @@ from merestone.gate.feature import presence
 from merestone.gate.findings import FindingTally, rejected
 from merestone.gate.freshness import early_findings
 from merestone.geometry import kernel
-from merestone.geometry.form import NULL_KIND
 from merestone.geometry.kernel import warn_of_missing_kernel
+from merestone.geometry.kernel_values import NULL_KIND
 from merestone.identity.digest import Layout
 from merestone.line.preparing.placement import codes_of
 from merestone.line.preparing.prepared import Prepared

@@ -18,7 +18,7 @@ from merestone.contract.body import body
 from merestone.dataset.index import needs_checkpoint
 from merestone.dataset.known import Sum
 from merestone.dataset.manifest import DataFile, FileSet, IndexRef, Manifest, ObjectRef
-from merestone.dataset.pages import Entry
+from merestone.dataset.pages import PartitionFiles
 from merestone.dataset.partition import tree_to_table
 from merestone.dataset.tables import ChangeLog
 from merestone.errors import InternalError
@@ -253,17 +253,17 @@ def _with_memory(run: Run, draft: Manifest, verdict: ChangeVerdict, stem: str) -
     return replace(draft, withdrawn_page=page, withdrawn_domain=run.head.manifest.withdrawn_domain if page else None)
 
 
-def _replaced(run: Run, verdict: ChangeVerdict, written: Sequence[DataFile]) -> dict[str, Entry]:
+def _replaced(run: Run, verdict: ChangeVerdict, written: Sequence[DataFile]) -> dict[str, PartitionFiles]:
     """The partitions that the version replaces, with their files. A column value keeps its name for ever, also while no feature has it."""
     found: dict[str, list[DataFile]] = {each: [] for each in (*verdict.plan.touched, *verdict.plan.dropped)}
     for file in written:
         found[file.partition].append(file)
     by_column = run.publication.partition.by == "column"
     values = run.terms.partitions.values_of(found) if by_column else {}
-    return {name: Entry(name, values.get(name), tuple(files)) for name, files in found.items()}
+    return {name: PartitionFiles(name, values.get(name), tuple(files)) for name, files in found.items()}
 
 
-def _numbered(run: Run, draft: Manifest, stem: str, replaced: dict[str, Entry], version: int, number: int) -> Manifest:
+def _numbered(run: Run, draft: Manifest, stem: str, replaced: dict[str, PartitionFiles], version: int, number: int) -> Manifest:
     """The manifest under the number that it got, and its page: an orphan may have taken the number that was foreseen."""
     index = draft.index
     files = write_page(run.store, stem, number, draft.files, run.entries, replaced)

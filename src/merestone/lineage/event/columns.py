@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from merestone.columnar import hashing
 from merestone.columnar.arrays import one_chunk
-from merestone.columnar.form import Piece
+from merestone.columnar.hashed_values import Piece
 from merestone.columnar.unicode import nfc
 from merestone.lineage.event.record import SEPARATOR, check_identity
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, SCHEMA

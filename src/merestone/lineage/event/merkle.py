@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from merestone.columnar import hashing
 from merestone.columnar.arrays import one_chunk
-from merestone.columnar.form import Entry, Piece
+from merestone.columnar.hashed_values import JoinedText, Piece
 from merestone.dataclass import dataclass
 from merestone.lineage.event import columns
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
@@ -104,7 +104,7 @@ def root_of_run(roots: Sequence[bytes], said: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class InclusionProof:
     """The way from a leaf to a root: (side, hash) of each neighbour, lowest first; side says where the neighbour stands, left or right."""
 
     steps: tuple[tuple[str, bytes], ...]
@@ -121,7 +121,7 @@ class Proof:
         return [{"side": side, "hash": other.hex()} for side, other in self.steps]
 
 
-def prove(nodes: npt.NDArray[np.uint8], place: int) -> Proof:
+def prove(nodes: npt.NDArray[np.uint8], place: int) -> InclusionProof:
     """The proof of the leaf at `place` among leaves of shape (n, 32).
 
     Raises:
@@ -135,7 +135,7 @@ def prove(nodes: npt.NDArray[np.uint8], place: int) -> Proof:
         if other < len(nodes):
             steps.append(("left" if other < place else "right", nodes[other].tobytes()))
         nodes, place = _up(nodes), place >> 1
-    return Proof(tuple(steps))
+    return InclusionProof(tuple(steps))
 
 
 def _reduced(nodes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -163,7 +163,7 @@ def _pieces(table: pa.Table, without: Sequence[str] = ()) -> list[Piece]:
             text = column.dictionary[0].as_py().encode()
             found.append(b"%b:%d:%b," % (field.name.encode(), len(text), text))
         elif column.null_count < len(column):
-            found.append(Entry(field.name.encode(), _writable(column)))
+            found.append(JoinedText(field.name.encode(), _writable(column)))
     return found
 
 

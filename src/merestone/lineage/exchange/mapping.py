@@ -44,7 +44,7 @@ QUALIFIER = "qualifier"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FieldRule:
     """Where one field of the event comes from: a member of the line (`path`), or `value` for every line."""
 
     path: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Rule:
 class LogMapping:
     """A read mapping. Every line becomes an event with outcome REJECT."""
 
-    rules: dict[str, Rule]
+    rules: dict[str, FieldRule]
     plan: tuple[str, ...] = ()
 
     def event(self, line: JsonObject, sequence: int) -> LineageEvent:
@@ -119,7 +119,7 @@ def read_mapping(tree: Any) -> LogMapping:
     return LogMapping(rules, tuple(str(each) for each in plan))
 
 
-def _rule(name: str, rule: Any) -> Rule:
+def _rule(name: str, rule: Any) -> FieldRule:
     where = f"fields.{name}"
     if (name != QUALIFIER and SCHEMA.field(name) is None) or name in ("event_id", "sequence", "outcome"):
         raise ValueError(f"{where}: no field that a mapping fills")
@@ -135,10 +135,10 @@ def _rule(name: str, rule: Any) -> Rule:
     path = rule.get("field")
     if "field" in rule and (not isinstance(path, str) or not path):
         raise ValueError(f"{where}.field is not a name")
-    return Rule(tuple(path.split(".")) if path else (), rule.get("value"), rule.get("default"), unit)
+    return FieldRule(tuple(path.split(".")) if path else (), rule.get("value"), rule.get("default"), unit)
 
 
-def _value(line: JsonObject, rule: Rule) -> Any:
+def _value(line: JsonObject, rule: FieldRule) -> Any:
     found = _member(line, rule) if rule.path else rule.value
     return rule.default if found is None else found
 
@@ -150,7 +150,7 @@ def _qualified(stage: Any, qualifier: Any) -> Any:
     return f"{stage}.{qualifier}" if isinstance(stage, str) and isinstance(qualifier, str) else None
 
 
-def _member(line: JsonObject, rule: Rule) -> Any:
+def _member(line: JsonObject, rule: FieldRule) -> Any:
     if ".".join(rule.path) in line:  # a name that holds a dot itself
         return line[".".join(rule.path)]
     found: Any = line
@@ -159,7 +159,7 @@ def _member(line: JsonObject, rule: Rule) -> Any:
     return found
 
 
-def _fitted(name: str, value: Any, rule: Rule) -> Any:
+def _fitted(name: str, value: Any, rule: FieldRule) -> Any:
     if value is None:
         return None
     if name == "event_time_utc":

@@ -25,7 +25,7 @@ from merestone.document.own_digest import fault_of
 from merestone.errors import CorruptError, UsageError
 from merestone.json_value import JsonObject
 from merestone.lineage.event import columns, merkle
-from merestone.lineage.event.form import read_json, said
+from merestone.lineage.event.checked_json import read_json, said
 from merestone.lineage.event.record import IDENTITY
 from merestone.lineage.event.schema import SCHEMA, is_newer, schema_text
 from merestone.lineage.store.reading import read_part
@@ -33,14 +33,14 @@ from merestone.lineage.store.recorded_schema import SCHEMAS, conflicts
 from merestone.lineage.store.run_manifest import RunManifest, read_manifest
 from merestone.lineage.store.tombstone import TOMBSTONES, Expired, entries, read_tombstone, tombstone_names
 from merestone.lineage.store.witness import HOLDS, QUARANTINE
-from merestone.lineage.store.writing import ROOT, RUNS, VERDICTS, Part, below, checksum_of
+from merestone.lineage.store.writing import ROOT, RUNS, VERDICTS, SealedPart, below, checksum_of
 from merestone.storage.port import Store
 
 _UNKNOWN = "of lineage schema {}: the hash of an event covers fields that this version of Merestone does not know"
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
+class LineageDamage:
     """What is not as it was sealed: the object, what is wrong with it, and the run manifest that lists it, None for a manifest itself."""
 
     path: str
@@ -52,7 +52,7 @@ class Damage:
         return {"path": self.path, "message": self.message}
 
 
-def verify_runs(store: Store, root: str = ROOT, *, remembered: Mapping[str, str] | None = None) -> list[Damage]:
+def verify_runs(store: Store, root: str = ROOT, *, remembered: Mapping[str, str] | None = None) -> list[LineageDamage]:
     """Recompute every checksum and root of the sealed runs; what does not agree, by path.
 
     Args:
@@ -63,28 +63,30 @@ def verify_runs(store: Store, root: str = ROOT, *, remembered: Mapping[str, str]
     Raises:
         StoreError: the store cannot be read.
     """
-    found: list[Damage] = []
+    found: list[LineageDamage] = []
     known = dict(remembered or {})
     runs: list[RunManifest] = []
     for name, _ in store.list(below(root, f"{RUNS}/")):
         try:
             runs.append(read_manifest(store, name))
         except CorruptError as fault:
-            found.append(Damage(name, fault.message))
+            found.append(LineageDamage(name, fault.message))
     gone, tombstones = _tombstones(store, root, found)
     for path, checksum in tombstones:
         if known.setdefault(path, checksum) != checksum:
-            found.append(Damage(path, "is remembered by a tombstone in another form"))
+            found.append(LineageDamage(path, "is remembered by a tombstone in another form"))
     for run in runs:
         named = [(head["run_manifest"], head["sha256"]) for head in run.doc["heads"]]
         named += [(each["path"], each["sha256"]) for each in run.doc["objects"]]
         found += [
-            Damage(run.path, f"remembers another {path} than others do")
+            LineageDamage(run.path, f"remembers another {path} than others do")
             for path, checksum in named
             if known.setdefault(path, checksum) != checksum
         ]
     conflicting = dict(conflicts(store, root))
-    found += [Damage(path, f"conflicts with the schema of this version of Merestone: {problem}") for path, problem in conflicting.items()]
+    found += [
+        LineageDamage(path, f"conflicts with the schema of this version of Merestone: {problem}") for path, problem in conflicting.items()
+    ]
     found += _verify_remembered(store, {path: checksum for path, checksum in known.items() if path not in conflicting})
     found += _verify_beside(store, root, {*known, *conflicting})
     for run in runs:
@@ -93,37 +95,37 @@ def verify_runs(store: Store, root: str = ROOT, *, remembered: Mapping[str, str]
     return found
 
 
-def _verify_remembered(store: Store, known: Mapping[str, str]) -> Iterator[Damage]:
+def _verify_remembered(store: Store, known: Mapping[str, str]) -> Iterator[LineageDamage]:
     """What versions, later runs and tombstones remember, against the files as they are."""
     for path, checksum in sorted(known.items()):
         try:
             data = store.get(path)
         except FileNotFoundError:
-            yield Damage(path, "is missing: a version or a later run names it")
+            yield LineageDamage(path, "is missing: a version or a later run names it")
             continue
         if hashlib.sha256(data).hexdigest() != checksum:
-            yield Damage(path, "is not the file that was sealed: its checksum differs from the one that was remembered")
+            yield LineageDamage(path, "is not the file that was sealed: its checksum differs from the one that was remembered")
 
 
-def _verify_beside(store: Store, root: str, sealed: Collection[str]) -> Iterator[Damage]:
+def _verify_beside(store: Store, root: str, sealed: Collection[str]) -> Iterator[LineageDamage]:
     """What stands beside the runs, by its own marks: it may be younger than the last run, which would remember it."""
     for name, _ in store.list(below(root, f"{SCHEMAS}/")):
         running = (
             name.endswith(f"/{SCHEMA.version}.yaml") and store.get(name) == schema_text().encode()
         )  # an attempt may have died after it
         if name not in sealed and not running:
-            yield Damage(name, "is a schema by which no run wrote")
+            yield LineageDamage(name, "is a schema by which no run wrote")
     for name, _ in chain(store.list(below(root, f"{TOMBSTONES}/")), store.list(below(root, f"{HOLDS}/"))):
         data = store.get(name)
         if fault := fault_of(data):
-            yield Damage(name, fault)
+            yield LineageDamage(name, fault)
         elif _id_of(data) != name.rpartition("/")[2].partition(".")[0]:
-            yield Damage(name, f"is that of {_id_of(data)}")
+            yield LineageDamage(name, f"is that of {_id_of(data)}")
     for name, _ in store.list(below(root, f"{QUARANTINE}/")):
         if name not in sealed:
-            yield Damage(name, "is accounted for by nothing: no sealed run lists it")
+            yield LineageDamage(name, "is accounted for by nothing: no sealed run lists it")
         elif not name.endswith(f"-{checksum_of(store, name)[1][:16]}.ndjson"):
-            yield Damage(name, "is altered: its name carries another checksum")
+            yield LineageDamage(name, "is altered: its name carries another checksum")
 
 
 def _id_of(data: bytes) -> str:
@@ -131,7 +133,7 @@ def _id_of(data: bytes) -> str:
     return found
 
 
-def _tombstones(store: Store, root: str, found: list[Damage]) -> tuple[dict[str, Expired], list[tuple[str, str]]]:
+def _tombstones(store: Store, root: str, found: list[LineageDamage]) -> tuple[dict[str, Expired], list[tuple[str, str]]]:
     """The expired runs, and what tombstones remember of others: run manifests, baselines and the tombstone before."""
     gone: dict[str, Expired] = {}
     remembered: list[tuple[str, str]] = []
@@ -139,7 +141,7 @@ def _tombstones(store: Store, root: str, found: list[Damage]) -> tuple[dict[str,
         try:
             doc = read_tombstone(store, name)
         except CorruptError as fault:
-            found.append(Damage(name, fault.message))
+            found.append(LineageDamage(name, fault.message))
             continue
         if doc["previous"] is not None:
             remembered.append((below(root, doc["previous"]["tombstone"]), doc["previous"]["sha256"]))
@@ -151,7 +153,7 @@ def _tombstones(store: Store, root: str, found: list[Damage]) -> tuple[dict[str,
     return gone, remembered
 
 
-def _verify_expired(store: Store, run: RunManifest, expired: Expired, root: str) -> Iterator[Damage]:
+def _verify_expired(store: Store, run: RunManifest, expired: Expired, root: str) -> Iterator[LineageDamage]:
     """Of a run whose parts expired: its manifest in itself, and the rows that were carried on."""
     yield from _verify_totals(run)
     if expired.baseline is None:
@@ -161,13 +163,13 @@ def _verify_expired(store: Store, run: RunManifest, expired: Expired, root: str)
         kept = read_manifest(store, path)
     except CorruptError as fault:
         if store.size(path) is not None:  # a missing file is reported already
-            yield Damage(path, fault.message)
+            yield LineageDamage(path, fault.message)
         return
     yield from verify_run(store, kept, path.partition(f"/{RUNS}/")[0])
     yield from _verify_remembered(store, {each["path"]: each["sha256"] for each in kept.doc["objects"]})
 
 
-def verify_run(store: Store, run: RunManifest, root: str = ROOT) -> Iterator[Damage]:
+def verify_run(store: Store, run: RunManifest, root: str = ROOT) -> Iterator[LineageDamage]:
     """What of one sealed run is not as its run manifest says."""
     steps: Counter[tuple[str, str, str]] = Counter()
     damages = [each for part in run.parts for each in _verify_part(store, run, part, steps, root)]
@@ -177,19 +179,19 @@ def verify_run(store: Store, run: RunManifest, root: str = ROOT) -> Iterator[Dam
         return  # its events cannot be counted
     said = {(each["stage"], each["event_type"], each["outcome"]): each["events"] for each in run.doc["steps"]}
     if said != dict(steps):
-        yield Damage(run.path, "its steps are not those of its events")
+        yield LineageDamage(run.path, "its steps are not those of its events")
     counted: Counter[str] = Counter()
     for (_, _, outcome), events in steps.items():
         counted[VERDICTS[outcome]] += events
     if any(run.counts[name] != counted[name] for name in VERDICTS.values()):
-        yield Damage(run.path, "its counts are not those of its events")
+        yield LineageDamage(run.path, "its counts are not those of its events")
 
 
-def _verify_totals(run: RunManifest) -> Iterator[Damage]:
+def _verify_totals(run: RunManifest) -> Iterator[LineageDamage]:
     if merkle.root_of(leaves_of(run)).hex() != run.root:
-        yield Damage(run.path, "its Merkle root is not the root over its parts and itself")
+        yield LineageDamage(run.path, "its Merkle root is not the root over its parts and itself")
     if sum(part.rows for part in run.parts) != run.counts["total_events"]:
-        yield Damage(run.path, "its total of events is not the sum over its parts")
+        yield LineageDamage(run.path, "its total of events is not the sum over its parts")
 
 
 def leaves_of(run: RunManifest) -> npt.NDArray[np.uint8]:
@@ -244,30 +246,32 @@ def prove(store: Store, run_manifest: str, feature_id: str, root: str = ROOT) ->
     return proofs
 
 
-def _verify_part(store: Store, run: RunManifest, part: Part, steps: Counter[tuple[str, str, str]], root: str) -> Iterator[Damage]:
+def _verify_part(
+    store: Store, run: RunManifest, part: SealedPart, steps: Counter[tuple[str, str, str]], root: str
+) -> Iterator[LineageDamage]:
     """What is wrong with a part; where nothing is, its events are counted by stage, type and outcome."""
     path = below(root, part.path)
     try:
         size, checksum = checksum_of(store, path)
     except FileNotFoundError:
-        yield Damage(path, "is missing: a sealed run lists it", run.path)
+        yield LineageDamage(path, "is missing: a sealed run lists it", run.path)
         return
     if (size, checksum) != (part.bytes, part.sha256):
-        yield Damage(path, f"has {size} bytes with checksum {checksum}; {part.bytes} bytes with {part.sha256} were sealed", run.path)
+        yield LineageDamage(path, f"has {size} bytes with checksum {checksum}; {part.bytes} bytes with {part.sha256} were sealed", run.path)
     if is_newer(run.schema_version):
-        yield Damage(path, f"is {_UNKNOWN.format(run.schema_version)}; only its checksum was compared", run.path)
+        yield LineageDamage(path, f"is {_UNKNOWN.format(run.schema_version)}; only its checksum was compared", run.path)
         return
     try:
         table = read_part(store, part, root)
     except CorruptError as fault:
-        yield Damage(path, fault.message, run.path)
+        yield LineageDamage(path, fault.message, run.path)
         return
     if merkle.root_of(merkle.leaves(table)).hex() != part.root:
-        yield Damage(path, "its events are not those that were sealed: the Merkle root differs", run.path)
+        yield LineageDamage(path, "its events are not those that were sealed: the Merkle root differs", run.path)
     if pc.unique(table.column("run_id")).to_pylist() != [run.run_id]:
-        yield Damage(path, f"holds events of another run than {run.run_id!r}", run.path)
+        yield LineageDamage(path, f"holds events of another run than {run.run_id!r}", run.path)
     if (wrong := _wrong_ids(table)) is not None:
-        yield Damage(path, f"event_id {wrong!r} is not that of its row", run.path)
+        yield LineageDamage(path, f"event_id {wrong!r} is not that of its row", run.path)
     counted = table.group_by(["stage", "event_type", "outcome"], use_threads=False).aggregate([([], "count_all")])
     for each in counted.to_pylist():
         steps[each["stage"], each["event_type"], each["outcome"]] += each["count_all"]

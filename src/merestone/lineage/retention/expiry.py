@@ -26,7 +26,7 @@ from merestone.document.own_digest import with_digest
 from merestone.errors import ConflictError, CorruptError, UsageError
 from merestone.identity.key import written_ids
 from merestone.json_value import Json, JsonObject
-from merestone.lineage.event.form import read_json
+from merestone.lineage.event.checked_json import read_json
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.proof import inclusion as proof
 from merestone.lineage.store import reading, steps
@@ -356,7 +356,7 @@ def _carried(store: Store, run: RunManifest, ids: pa.Array, this: Pass, root: st
     )
 
 
-def _step(step: steps.Step) -> JsonObject:
+def _step(step: steps.RunStep) -> JsonObject:
     """A step as the tombstone keeps it: all but the reasons, which quote what was delivered."""
     return {
         "stage": step.stage,

@@ -22,7 +22,7 @@ from merestone.lineage.event.record import IDENTITY, make_event_id
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA, file_problems
 from merestone.lineage.store.deduplication import SEVERITY, deduplicate
 from merestone.lineage.store.run_manifest import RunManifest, attempts_of, read_manifest, runs_of, sealed_runs
-from merestone.lineage.store.writing import ROOT, Part, below
+from merestone.lineage.store.writing import ROOT, SealedPart, below
 from merestone.storage.port import Store
 
 _CODED = [each.name for each in LINEAGE_ARROW_SCHEMA if each.type == pa.string() and each.name not in ("event_id", "feature_id")]
@@ -32,7 +32,7 @@ _FEW = 10_000
 """So many features are looked for group by group; of more, hardly a group holds none."""
 
 
-def read_part(store: Store, part: Part, root: str = ROOT, *, names: Sequence[str] | None = None) -> pa.Table:
+def read_part(store: Store, part: SealedPart, root: str = ROOT, *, names: Sequence[str] | None = None) -> pa.Table:
     """The rows of a part (pyarrow.Table in the compiled schema, or its `names`). Optional fields that the file does not have yet are null.
 
     Raises:
@@ -111,12 +111,12 @@ def _scan_some(
             yield kept
 
 
-def _any_in(few: Sequence[str], part: Part) -> bool:
+def _any_in(few: Sequence[str], part: SealedPart) -> bool:
     return bisect_left(few, part.first_feature) < bisect_right(few, part.last_feature)
 
 
 def _scan_ranges(
-    store: Store, parts: Sequence[Part], root: str, names: Sequence[str], rows: int, few: Sequence[str] | None = None
+    store: Store, parts: Sequence[SealedPart], root: str, names: Sequence[str], rows: int, few: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
     """Parts in ranges of features; of row groups only those that may hold one of a `few` features."""
     groups = []
@@ -240,7 +240,7 @@ def plain(table: pa.Table, *, limit: int | None = None) -> list[JsonObject]:
 class _Group:
     """A row group and the features it spans; without statistics it may hold any."""
 
-    part: Part
+    part: SealedPart
     number: int
     rows: int
     low: str | None
@@ -259,7 +259,7 @@ class _Group:
         return self.low is None or self.high is None or (self.high >= low and (high is None or self.low < high))
 
 
-def _groups_of(reader: pq.ParquetFile, part: Part) -> list[_Group]:
+def _groups_of(reader: pq.ParquetFile, part: SealedPart) -> list[_Group]:
     column = reader.schema_arrow.names.index("feature_id")
     found = []
     for number in range(reader.metadata.num_row_groups):
@@ -276,7 +276,7 @@ def _read_groups(reader: pq.ParquetFile, groups: Sequence[int], names: Sequence[
 
 
 @contextmanager
-def _reader(store: Store, part: Part, root: str, *, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+def _reader(store: Store, part: SealedPart, root: str, *, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
     """The Parquet reader of a part, `coded` columns as dictionaries; what goes wrong while it is open is a damaged part."""
     path = below(root, part.path)
     try:

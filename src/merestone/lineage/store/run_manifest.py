@@ -18,10 +18,10 @@ from urllib.parse import quote
 from merestone.dataclass import dataclass
 from merestone.errors import CorruptError, UsageError
 from merestone.json_value import JsonObject
-from merestone.lineage.event.form import DAY, HASH, MOMENT, PATH, read_json
+from merestone.lineage.event.checked_json import DAY, HASH, MOMENT, PATH, read_json
 from merestone.lineage.event.schema import SCHEMA, is_readable
 from merestone.lineage.store.tombstone import Expired, expired_runs
-from merestone.lineage.store.writing import FORMAT, ROOT, RUNS, Part, below, run_manifest_name
+from merestone.lineage.store.writing import FORMAT, ROOT, RUNS, SealedPart, below, run_manifest_name
 from merestone.storage.place import shown_place
 from merestone.storage.port import Store
 
@@ -70,7 +70,7 @@ class RunManifest:
     schema_version: str
     plan: tuple[str, ...]
     counts: dict[str, int]
-    parts: tuple[Part, ...]
+    parts: tuple[SealedPart, ...]
     root: str
     doc: JsonObject
     expired: Expired | None = None
@@ -122,7 +122,7 @@ def _parsed(path: str, doc: JsonObject) -> RunManifest:
     datetime.fromisoformat(doc["sealed_utc"])
     date.fromisoformat(doc["run_date"])
     parts = tuple(
-        Part(
+        SealedPart(
             each["path"],
             each["rows"],
             each["bytes"],

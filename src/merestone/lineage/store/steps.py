@@ -39,7 +39,7 @@ _WORDS = {"PASS": "passed", "WARN": "warned", "REJECT": "rejected"}
 
 
 @dataclass(slots=True)
-class Step:
+class RunStep:
     """The events of one stage and operation that stand.
 
     `tools`, `reasons` (outcome and text) and `classes` (change classes) hold how many events said each; `accuracy_m` the lowest and the
@@ -67,7 +67,7 @@ class Step:
         return self.passed + self.warned + self.rejected
 
 
-def run_steps(store: Store, attempts: Sequence[RunManifest], root: str) -> list[Step]:
+def run_steps(store: Store, attempts: Sequence[RunManifest], root: str) -> list[RunStep]:
     """The steps of one run, in the order of its stage plan; stage `publish` comes last. Those of a run that expired have no reasons.
 
     Args:
@@ -80,14 +80,14 @@ def run_steps(store: Store, attempts: Sequence[RunManifest], root: str) -> list[
     """
     if attempts and attempts[-1].expired is not None:
         return [_of_tombstone(each) for each in attempts[-1].expired.steps]
-    found: dict[tuple[Any, ...], Step] = {}
+    found: dict[tuple[Any, ...], RunStep] = {}
     for table in scan(store, attempts, root, names=_READ):
         _gather(deduplicate(table), found, _OPERATION)
     plan = {stage: at for at, stage in enumerate(attempts[-1].plan if attempts else ())}
     return sorted(found.values(), key=lambda each: _order(each, plan))
 
 
-def steps_of_features(store: Store, made: Iterable[tuple[Sequence[RunManifest], pa.Array]], root: str) -> list[Step]:
+def steps_of_features(store: Store, made: Iterable[tuple[Sequence[RunManifest], pa.Array]], root: str) -> list[RunStep]:
     """How some features came to be: the steps that the runs which made them did on them, added up over the runs.
 
     One step for each stage, operation, software and accuracy, in the order of the plan of the first run; at most MOST_STEPS, and the rest in
@@ -101,7 +101,7 @@ def steps_of_features(store: Store, made: Iterable[tuple[Sequence[RunManifest], 
     Raises:
         CorruptError: a part cannot be read.
     """
-    found: dict[tuple[Any, ...], Step] = {}
+    found: dict[tuple[Any, ...], RunStep] = {}
     plan: dict[str, int] = {}
     for attempts, ids in made:
         for stage in attempts[-1].plan:
@@ -113,9 +113,9 @@ def steps_of_features(store: Store, made: Iterable[tuple[Sequence[RunManifest], 
     return [*kept, _rest(often[MOST_STEPS:])] if len(often) > MOST_STEPS else kept
 
 
-def _rest(steps: Sequence[Step]) -> Step:
+def _rest(steps: Sequence[RunStep]) -> RunStep:
     """Steps as one that says so."""
-    others = Step(f"{len(steps)} more steps", "VARIOUS", "various", "various", None)
+    others = RunStep(f"{len(steps)} more steps", "VARIOUS", "various", "various", None)
     for each in steps:
         others.passed, others.warned, others.rejected = (
             others.passed + each.passed,
@@ -129,7 +129,7 @@ def _rest(steps: Sequence[Step]) -> Step:
     return others
 
 
-def _gather(standing: pa.Table, found: dict[tuple[Any, ...], Step], by: Sequence[str]) -> None:
+def _gather(standing: pa.Table, found: dict[tuple[Any, ...], RunStep], by: Sequence[str]) -> None:
     """Add the events of a table to the steps that they belong to."""
     _measure(standing, found, by)
     for name, into in (("tool_version", "tools"), ("change_class", "classes")):
@@ -143,10 +143,10 @@ def _gather(standing: pa.Table, found: dict[tuple[Any, ...], Step], by: Sequence
             _add(reasons, key if key in reasons or len(reasons) < MOST_REASONS else (row["outcome"], OTHERS), row["count_all"])
 
 
-def _of_tombstone(kept: Mapping[str, Json]) -> Step:
+def _of_tombstone(kept: Mapping[str, Json]) -> RunStep:
     first, last = (datetime.fromisoformat(kept[name]) if kept[name] else None for name in ("first", "last"))
     accuracy = (float(kept["accuracy_m"][0]), float(kept["accuracy_m"][1])) if kept["accuracy_m"] else None
-    return Step(
+    return RunStep(
         kept["stage"],
         kept["event_type"],
         kept["source_crs"],
@@ -164,7 +164,7 @@ def _of_tombstone(kept: Mapping[str, Json]) -> Step:
     )
 
 
-def _measure(standing: pa.Table, found: dict[tuple[Any, ...], Step], by: Sequence[str]) -> None:
+def _measure(standing: pa.Table, found: dict[tuple[Any, ...], RunStep], by: Sequence[str]) -> None:
     grouped = (
         standing.append_column("accuracy", standing.column("accuracy_m"))
         .group_by([*by, "outcome"])
@@ -179,7 +179,7 @@ def _measure(standing: pa.Table, found: dict[tuple[Any, ...], Step], by: Sequenc
         )
     )
     for row in grouped.to_pylist():
-        step = found.setdefault(_key(row, by), Step(*_key(row, _OPERATION)))
+        step = found.setdefault(_key(row, by), RunStep(*_key(row, _OPERATION)))
         setattr(step, _WORDS[row["outcome"]], getattr(step, _WORDS[row["outcome"]]) + row["count_all"])
         first, last = row["event_time_utc_min"], row["event_time_utc_max"]
         step.first = first if step.first is None else min(step.first, first)
@@ -202,7 +202,7 @@ def _add(into: dict[Any, int], key: Any, count: int) -> None:
     into[key] = into.get(key, 0) + count
 
 
-def _order(step: Step, plan: dict[str, int]) -> tuple[Any, ...]:
+def _order(step: RunStep, plan: dict[str, int]) -> tuple[Any, ...]:
     base = base_stage(step.stage)
     place = len(plan) + 1 if base == OUTSIDE_CHAIN else plan.get(base, len(plan))
     index = -1 if step.strategy_index is None else step.strategy_index

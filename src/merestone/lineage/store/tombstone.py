@@ -10,7 +10,7 @@ from __future__ import annotations
 from merestone.dataclass import dataclass
 from merestone.errors import CorruptError
 from merestone.json_value import JsonObject
-from merestone.lineage.event.form import DAY, HASH, MOMENT, PATH, read_json
+from merestone.lineage.event.checked_json import DAY, HASH, MOMENT, PATH, read_json
 from merestone.storage.port import Store
 
 FORMAT = 1

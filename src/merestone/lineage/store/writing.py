@@ -32,7 +32,7 @@ from merestone.dataclass import dataclass
 from merestone.errors import ConflictError
 from merestone.json_value import Json, JsonObject
 from merestone.lineage.event import columns, merkle
-from merestone.lineage.event.form import said
+from merestone.lineage.event.checked_json import said
 from merestone.lineage.event.record import MAX_ATTEMPT, check_identity
 from merestone.lineage.event.schema import SCHEMA
 from merestone.lineage.store.encode_part import PartFacts, PartUnit, encode_part, part_units
@@ -51,7 +51,7 @@ _COPY = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SealedPart:
     """A Parquet file of events; `path` is relative to the store's root, `root` is the Merkle root over its rows, hex."""
 
     path: str
@@ -103,7 +103,7 @@ class SealedRun:
     events: int
     root: str
     counts: dict[str, int]
-    parts: tuple[Part, ...]
+    parts: tuple[SealedPart, ...]
 
     def to_json(self) -> JsonObject:
         """The `lineage` object of a dataset manifest and of a run record."""
@@ -219,7 +219,7 @@ class RunWriter:
             path = f"{folder}/target_crs={quote(facts.target_crs, safe='')}/part-{self.attempt}-{self.nonce}-{number:05d}.parquet"
             store.create_from(below(root, path), each.local)
             parts.append(
-                Part(
+                SealedPart(
                     path, facts.rows, facts.size, facts.sha256, facts.root.hex(), facts.target_crs, facts.first_feature, facts.last_feature
                 )
             )

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from contracts import contract
+from merestone.contract.breaking import breaks
 from merestone.contract.contract import Field, FieldType, GeometryClause, Semantics
-from merestone.contract.succession import breaks
 
 PID, NAME = Field("pid", FieldType("string"), nullable=False), Field("name", FieldType("string"))
 SITE = Field("site", FieldType("geometry"), crs_epsg=4326, coordinate_precision=7)

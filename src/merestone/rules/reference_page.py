@@ -1,12 +1,12 @@
 """The reference page of findings as Markdown, made from the catalogue.
 
-Not here: the rules and their words (`catalogue`), the page of the contract's clauses (`contract.reference`).
+Not here: the rules and their words (`catalogue`), the page of the contract's clauses (`contract.reference_page`).
 """
 
 from __future__ import annotations
 
 from merestone.rules.catalogue import RULES
-from merestone.rules.rule import Rule, Words
+from merestone.rules.rule import FindingWords, Rule
 
 _HEAD = """# Findings: reference
 
@@ -56,6 +56,6 @@ def _rule(rule: Rule) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(words: Words) -> str:
+def _row(words: FindingWords) -> str:
     texts = (words.expected, words.observed or "the value of each row", words.remedy)
     return "| " + " | ".join(each.replace("{{", "{").replace("}}", "}").replace("|", "\\|") for each in texts) + " |"

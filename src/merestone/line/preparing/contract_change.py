@@ -1,6 +1,6 @@
 """Whether a contract and its stamp may follow what is published: one body a stamp for ever, and no stamp lower than the current one.
 
-Not here: which differences would tear the files of one dataset apart (`contract.succession`), the lines of the history (`dataset.history`).
+Not here: which differences would tear the files of one dataset apart (`contract.breaking`), the lines of the history (`dataset.history`).
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from merestone.contract.body import from_body
+from merestone.contract.breaking import breaks
 from merestone.contract.contract import Contract
 from merestone.contract.stamp import Stamp
-from merestone.contract.succession import breaks
 from merestone.dataset.manifest import HistoryLine, Manifest
 from merestone.errors import StampError, UsageError
 

@@ -14,7 +14,7 @@ from merestone.contract.lint import RULES
 from merestone.document.forms import Clause, Form, Group, Keyed, Listed, OneOf
 from merestone.document.yaml_reader import MAX_BYTES, MAX_DEPTH, MAX_VALUES
 from merestone.rules.catalogue import enforcers
-from merestone.rules.reference import anchor
+from merestone.rules.reference_page import anchor
 
 _HEAD = f"""# Contract: reference
 

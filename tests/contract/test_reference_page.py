@@ -7,7 +7,7 @@ from pathlib import Path
 from merestone.contract.definition import CONTRACT, DERIVED, FIELD, GEOMETRY, SEMANTICS
 from merestone.contract.laws import LAWS
 from merestone.contract.lint import RULES
-from merestone.contract.reference import reference
+from merestone.contract.reference_page import reference
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "reference" / "contract.md"
 

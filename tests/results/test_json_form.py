@@ -14,7 +14,7 @@ import pytest
 
 from merestone.line.judging import change_verdict
 from merestone.render import jsonout
-from merestone.results import form, notebook
+from merestone.results import json_form, notebook
 from merestone.results.finding import Finding, Sample
 from merestone.results.result import ApplyResult, CheckResult, Counts, DiffResult, PublishResult
 
@@ -59,21 +59,21 @@ class Answer:
         seconds: for a person.
     """
 
-    start: int = field(metadata=form.renamed("from"))
+    start: int = field(metadata=json_form.renamed("from"))
     kind: Literal["a", "b"] | None
     pairs: tuple[Pair, ...]
     place: tuple[str, int, float | None]
     named: Mapping[str, Sample]
     any: Any
-    keys: tuple[str, ...] | None = field(default=None, metadata=form.when_set())
-    seconds: float = field(default=1.0, metadata=form.PERSON)
+    keys: tuple[str, ...] | None = field(default=None, metadata=json_form.when_set())
+    seconds: float = field(default=1.0, metadata=json_form.PERSON)
 
 
 ANSWER = Answer(3, None, ({"one": 1, "other": None},), ("x", 1, 2.5), {"s": Sample("a", 1)}, [1, "x"])
 
 
 def test_the_object_has_the_fields_in_order_without_those_for_people():
-    assert form.to_json(ANSWER) == {
+    assert json_form.to_json(ANSWER) == {
         "from": 3,
         "kind": None,
         "pairs": [{"one": 1, "other": None}],
@@ -81,18 +81,18 @@ def test_the_object_has_the_fields_in_order_without_those_for_people():
         "named": {"s": {"id": "a", "row": 1, "x": None, "y": None}},
         "any": [1, "x"],
     }
-    assert list(form.to_json(ANSWER)) == ["from", "kind", "pairs", "place", "named", "any"]
+    assert list(json_form.to_json(ANSWER)) == ["from", "kind", "pairs", "place", "named", "any"]
 
 
 def faults(doc):
-    schema = form.schema(Answer)
+    schema = json_form.schema(Answer)
     jsonschema.Draft202012Validator.check_schema(schema)
     return [fault.json_path for fault in jsonschema.Draft202012Validator(schema).iter_errors(doc)]
 
 
 def test_the_schema_takes_the_object_and_names_what_each_field_is():
-    assert faults(form.to_json(ANSWER)) == []
-    schema = form.schema(Answer)
+    assert faults(json_form.to_json(ANSWER)) == []
+    schema = json_form.schema(Answer)
     assert schema["properties"]["kind"] == {"description": "one of two words, over two lines.", "enum": ["a", "b", None]}
     assert schema["description"] == "An answer with a field of every kind."
     assert "seconds" not in schema["properties"]
@@ -113,34 +113,34 @@ def test_the_schema_takes_the_object_and_names_what_each_field_is():
     ],
 )
 def test_the_schema_refuses_another_object(change):
-    assert faults(form.to_json(ANSWER) | change)
+    assert faults(json_form.to_json(ANSWER) | change)
 
 
 @pytest.mark.parametrize("name", ["from", "kind", "any"])
 def test_the_schema_refuses_an_object_without_a_name(name):
-    doc = form.to_json(ANSWER)
+    doc = json_form.to_json(ANSWER)
     del doc[name]
     assert faults(doc)
 
 
 def test_publish_and_delta_have_the_fixed_names():
-    names = [form.name_of(each) for each in form.fields(PublishResult)]
+    names = [json_form.name_of(each) for each in json_form.fields(PublishResult)]
     assert set(FIXED.split()) <= set(names)
     assert list(Counts().to_json()) == DELTA.split()
 
 
 def test_a_finding_is_its_fixed_names():
     assert FINDING.to_json() == FINDING_JSON
-    assert form.to_json(CheckResult("d", "c", "fail", 3, (FINDING,)))["findings"] == [FINDING_JSON]
+    assert json_form.to_json(CheckResult("d", "c", "fail", 3, (FINDING,)))["findings"] == [FINDING_JSON]
 
 
 def test_diff_shows_keys_only_where_they_were_asked_for():
-    assert "keys" not in form.to_json(DiffResult("a", "b", Counts(added=1), 0))
-    assert form.to_json(DiffResult("a", "b", Counts(added=1), 0, keys={"added": ("x",)}))["keys"] == {"added": ["x"]}
+    assert "keys" not in json_form.to_json(DiffResult("a", "b", Counts(added=1), 0))
+    assert json_form.to_json(DiffResult("a", "b", Counts(added=1), 0, keys={"added": ("x",)}))["keys"] == {"added": ["x"]}
 
 
 def test_apply_says_from_and_to():
-    doc = form.to_json(ApplyResult("p", 1, 2, "copy.gpkg", "applied", Counts(), 3, "a", "a"))
+    doc = json_form.to_json(ApplyResult("p", 1, 2, "copy.gpkg", "applied", Counts(), 3, "a", "a"))
     assert (doc["from"], doc["to"]) == (1, 2)
 
 

@@ -8,7 +8,7 @@ import hashlib
 import pytest
 
 from merestone.contract.parse import parse
-from merestone.contract.rules import rules_hash, schema_hash
+from merestone.contract.rules_hash import rules_hash, schema_hash
 
 
 def changed(tree, path, value):

@@ -5,7 +5,7 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from merestone.columnar.shape import Column, Shape
+from merestone.columnar.table_shape import TableColumn, TableShape
 from merestone.dataset.feed import Feed
 from merestone.dataset.history import ChunkRows
 from merestone.dataset.pages import FileEntries
@@ -17,11 +17,11 @@ from merestone.writer.files import Rejects
 SHAPES = [ChangeLog, ChunkRows, Feed, FileEntries, FindingLines, IndexRows, Places, Rejects, WithdrawnRows]
 
 
-class Parcels(Shape):
+class Parcels(TableShape):
     """Two columns, one with a name that Python keeps for itself."""
 
-    pid = Column(pa.string(), nullable=False)
-    kind = Column(pa.int32(), name="class")
+    pid = TableColumn(pa.string(), nullable=False)
+    kind = TableColumn(pa.int32(), name="class")
 
 
 ROWS = Parcels.of({Parcels.kind: pa.array([1, None, 3], pa.int32()), Parcels.pid: pa.array(["a", "b", "c"])})
@@ -56,12 +56,12 @@ def test_a_missing_column_is_a_fault_when_rows_are_made_and_when_they_are_read()
 
 def test_a_shape_of_a_given_schema_declares_no_other_columns():
     with pytest.raises(TypeError, match="Wrong declares length"):
-        type("Wrong", (Shape,), {"length": Column()}, schema=Parcels.schema)
+        type("Wrong", (TableShape,), {"length": TableColumn()}, schema=Parcels.schema)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda each: each.__name__)
 def test_every_column_of_a_shape_is_read_by_its_attribute_and_leaves_the_process(shape):
     back = pickle.loads(pickle.dumps(shape.empty()))  # noqa: S301 - what this test has just written
-    declared = [each for each in vars(shape).values() if isinstance(each, Column)]
+    declared = [each for each in vars(shape).values() if isinstance(each, TableColumn)]
     assert [each.name for each in declared] == shape.schema.names == back.table.column_names
     assert all(each.__get__(back, shape).type == shape.schema.field(each.name).type for each in declared)

@@ -1,6 +1,6 @@
 """The values that a kernel takes and gives: grid, wanted shape, the scan of a WKB column, flags.
 
-Not here: the work itself (`kernel`, and behind it `compiled` or `fallback`), columns of attributes (`columnar.form`).
+Not here: the work itself (`kernel`, and behind it `compiled` or `fallback`), columns of attributes (`columnar.hashed_values`).
 """
 
 from __future__ import annotations

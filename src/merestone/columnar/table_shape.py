@@ -14,7 +14,7 @@ Values: TypeAlias = pa.Array | pa.ChunkedArray
 """What a column can be made of."""
 
 
-class Column:
+class TableColumn:
     """A column of a shape. Of the class it is this description; of a table of that shape it is the values.
 
     Args:
@@ -32,10 +32,10 @@ class Column:
         self.name = self.name or name
 
     @overload
-    def __get__(self, rows: None, owner: type) -> Column: ...
+    def __get__(self, rows: None, owner: type) -> TableColumn: ...
     @overload
-    def __get__(self, rows: Shape, owner: type) -> pa.ChunkedArray: ...
-    def __get__(self, rows: Shape | None, owner: type) -> Column | pa.ChunkedArray:
+    def __get__(self, rows: TableShape, owner: type) -> pa.ChunkedArray: ...
+    def __get__(self, rows: TableShape | None, owner: type) -> TableColumn | pa.ChunkedArray:
         return self if rows is None else rows.table.column(self.name)
 
     @property
@@ -44,10 +44,10 @@ class Column:
         return pa.field(self.name, self._kind, self._nullable)
 
 
-class Shape:
+class TableShape:
     """A table whose columns are known. It may have been read without some of them; to ask for one of those is a KeyError.
 
-    A subclass declares its columns in the order of its schema. Where the schema is made elsewhere (`class Rows(Shape, schema=...)`), it
+    A subclass declares its columns in the order of its schema. Where the schema is made elsewhere (`class Rows(TableShape, schema=...)`), it
     declares those that are read by name.
     """
 
@@ -58,7 +58,7 @@ class Shape:
         self.table = table
 
     def __init_subclass__(cls, schema: pa.Schema | None = None) -> None:
-        columns = [each for each in vars(cls).values() if isinstance(each, Column)]
+        columns = [each for each in vars(cls).values() if isinstance(each, TableColumn)]
         if schema is None:
             schema = pa.schema([each.field for each in columns])
         elif strange := [each.name for each in columns if each.name not in schema.names]:
@@ -74,7 +74,7 @@ class Shape:
         return cls(cls.schema.empty_table())
 
     @classmethod
-    def of(cls, columns: Mapping[Column, Values]) -> Self:
+    def of(cls, columns: Mapping[TableColumn, Values]) -> Self:
         """The rows of some columns; every column of the schema has to be there, in any order."""
         named = {each.name: values for each, values in columns.items()}
         return cls(pa.Table.from_arrays([named[name] for name in cls.schema.names], schema=cls.schema))
@@ -92,7 +92,7 @@ class Shape:
         """Some rows, by an array of their places."""
         return type(self)(self.table.take(rows))
 
-    def with_column(self, column: Column, values: Values) -> Self:
+    def with_column(self, column: TableColumn, values: Values) -> Self:
         """The same rows with other values in one column."""
         place = self.table.schema.get_field_index(column.name)
         return type(self)(self.table.set_column(place, self.schema.field(column.name), values))

@@ -1,4 +1,4 @@
-"""The values that `hashing` takes: one attribute of a feature (`Column`), and the pieces of joined text (`Entry`, `Piece`).
+"""The values that `hashing` takes: one attribute of a feature (`HashedColumn`), and the pieces of joined text (`JoinedText`, `Piece`).
 
 Not here: the work itself (`hashing`, and behind it `compiled` or `fallback`).
 """
@@ -11,7 +11,7 @@ from merestone.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class HashedColumn:
     """One attribute as a digest sees it.
 
     `name` is NFC UTF-8; `tag` is the type's letter of fingerprint layout 2; `array` is a pyarrow array of integers, floats, booleans,
@@ -26,7 +26,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JoinedText:
     """A piece of joined text: `name:length:text,`, where length counts the bytes of the text, and nothing where the value is null.
 
     `array` is a pyarrow array of texts or binary values, plain or as a dictionary of int32 codes; of int32 or int64, whose text is decimal;
@@ -37,5 +37,5 @@ class Entry:
     array: pa.Array
 
 
-Piece = bytes | Entry | pa.Array
-"""A piece of joined text: the same bytes in every row, an `Entry`, or an array of binary values or texts as they are (null: nothing)."""
+Piece = bytes | JoinedText | pa.Array
+"""A piece of joined text: the same bytes in every row, a `JoinedText`, or an array of binary values or texts as they are (null: nothing)."""
