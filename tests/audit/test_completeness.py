@@ -123,7 +123,7 @@ def test_accepted_and_rejected_agree_with_the_version(nights, monkeypatch):
     assert {rule for rule, _ in rules(found)} == {"not_published"}
     monkeypatch.setattr(completeness, "load_table", real)
     told = completeness._Outcomes(pa.array([], pa.string()), pa.array(["p1", "p2", "zz"]), {"held": pa.array(["p2"])})
-    found = completeness.Found()
+    found = completeness.Completeness()
     completeness._compare_live(real(nights.dataset.store, nights.manifest(1).index).column("key").combine_chunks(), told, "r", found)
     assert rules(found) == {("rejected_published", ("p1",))}
 

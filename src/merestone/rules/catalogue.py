@@ -1353,7 +1353,7 @@ CHANGED = Rule(
             "at least {much} changed, by a sample of {sample:,} of {candidates:,} features that may have{why}",
             _MEANT,
         ),
-        "beyond": Words(
+        "beyond": FindingWords(
             "at most {limit} changed",
             "{much:,} features were added, changed or removed where there were {published:,}{why}",
             _MEANT,
