@@ -43,7 +43,10 @@ def log(rows):
     for name in ("reversed", "rekeyed", "attributes", "geometry"):
         columns[name] = pa.array([False] * len(ordered))
     for place, name in enumerate(("digest", "source_digest")):
-        columns[name] = pa.array([None if value is None else digest(value[place]) for _, value in ordered], pa.binary(16))
+        own = [value is not None and (name == "digest" or value[0] != value[1]) for _, value in ordered]
+        columns[name] = pa.array(
+            [digest(value[place]) if said else None for said, (_, value) in zip(own, ordered, strict=True)], pa.binary(16)
+        )
     columns["partition"] = pa.array([None if value is None else value[2] for _, value in ordered], pa.string()).dictionary_encode()
     return pa.table(columns, schema=CHANGES_SCHEMA)
 

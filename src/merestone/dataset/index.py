@@ -92,14 +92,20 @@ def _read_log(
     """What a change log says: key hashes, source digests, partition codes, and which of its rows are removals. Every byte of it is proven."""
     at = 0
     with opened(store, ref, whole=True) as file:
-        for table in file.groups(["key", "source_digest", "partition", "class"]):
+        for table in file.groups(["key", "digest", "source_digest", "partition", "class"]):
             for batch in table.to_batches():
                 here = slice(at, at + batch.num_rows)
                 out[0][here] = halves(hashing.blake2b16(batch.column("key")))
-                out[1][here] = halves(batch.column("source_digest"))
+                out[1][here] = halves(_source(batch))
                 out[2][here] = _codes(batch.column("partition"), partitions)
                 removes[here] = np.asarray(pc.equal(batch.column("class").cast(pa.string()), "removed"))
                 at = here.stop
+
+
+def _source(rows: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+    """The source digest of rows of a change log: the published one, where nothing else is said."""
+    found: pa.Array | pa.ChunkedArray = pc.coalesce(rows.column("source_digest"), rows.column("digest"))
+    return found
 
 
 def _last_words(hashes: Halves) -> npt.NDArray[np.int64]:
@@ -155,13 +161,17 @@ def _logged(store: Store, ref: ObjectRef, version: int, wanted: npt.NDArray[np.i
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         edges = np.searchsorted(wanted, starts)
         near = np.flatnonzero(np.diff(edges)).tolist()
-        for number, table in zip(near, file.groups([name for name in columns if name != "version"], near), strict=True):
+        read = [name for name in IndexRows.schema.names if name in columns or (name == "digest" and "source_digest" in columns)]
+        for number, table in zip(near, file.groups([name for name in read if name != "version"], near), strict=True):
             rows = table.take(pa.array(wanted[edges[number] : edges[number + 1]] - starts[number])).combine_chunks()
-            made = pa.array(np.full(rows.num_rows, version, np.int64))
-            yield pa.RecordBatch.from_arrays([made if name == "version" else _one(rows.column(name)) for name in columns], names=columns)
+            rows = rows.append_column("version", pa.array(np.full(rows.num_rows, version, np.int64)))
+            found = [_source(rows) if name == "source_digest" else rows.column(name) for name in columns]
+            yield pa.RecordBatch.from_arrays([_one(each) for each in found], names=columns)
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
+def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 

@@ -25,7 +25,7 @@ from merestone.dataset.history import lines
 from merestone.dataset.index import load_table
 from merestone.dataset.known import CHANGE_CLASSES
 from merestone.dataset.manifest import HistoryLine, Manifest
-from merestone.dataset.tables import ChangeLog, IndexRows, WithdrawnRows
+from merestone.dataset.tables import DIGEST, ChangeLog, IndexRows, WithdrawnRows
 from merestone.dataset.verify import damages_of
 from merestone.dataset.withdrawn import read_withdrawn
 from merestone.errors import CorruptError, UsageError
@@ -163,7 +163,9 @@ def difference(store: Store, now: Manifest, passed: list[HistoryLine], target: M
         ChangeLog.geometry_change: joined.column("geometry_change"),
         ChangeLog.fields: steps.fields.combine_chunks().take(joined.column("place").combine_chunks()),
         ChangeLog.digest: joined.column("digest"),
-        ChangeLog.source_digest: joined.column("source_digest"),
+        ChangeLog.source_digest: pc.if_else(
+            pc.equal(joined.column("source_digest"), joined.column("digest")), pa.scalar(None, DIGEST), joined.column("source_digest")
+        ),
         ChangeLog.old_digest: joined.column("digest_now"),
         ChangeLog.partition: joined.column("partition"),
         ChangeLog.old_partition: joined.column("partition_now"),

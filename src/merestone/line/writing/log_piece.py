@@ -136,7 +136,7 @@ def _delivered(unit: LogUnit, key_bytes: pa.Array) -> ChangeLog:
             ChangeLog.geometry_change: pa.array(rows.move, mask=~(rows.geometry & np.isfinite(rows.move))),
             ChangeLog.fields: rows.fields,
             ChangeLog.digest: _masked(digest, there),
-            ChangeLog.source_digest: _masked(source, there),
+            ChangeLog.source_digest: _masked(source, there & (source != digest).any(axis=1)),
             ChangeLog.old_digest: _masked(before.digest, known),
             ChangeLog.partition: _named(place, terms.names, there),
             ChangeLog.old_partition: _named(before.partition, terms.names, known),
