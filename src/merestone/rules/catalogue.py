@@ -1488,7 +1488,7 @@ EMPTIED = Rule(
         "See whether the export broke off. If it is meant, confirm it with the token.",
     ),
     cases={
-        "first": Words(
+        "first": FindingWords(
             "a first delivery with features",
             "an empty delivery",
             "See whether the export broke off. If a version without features is meant, confirm it with the token.",
