@@ -10,6 +10,7 @@ import shapely
 
 from estate import geoparquet
 from merestone.api.checking import check
+from merestone.api.publishing import publish
 from merestone.contract.files import examine
 from merestone.drafts.init import draft, init
 from merestone.drafts.named import dataset_name
@@ -306,3 +307,41 @@ def test_an_id_that_the_draft_calls_made_anew_is_not_drafted_as_content(night, t
 )
 def test_a_dated_file_gives_a_name_without_its_date(path, layer, name):
     assert dataset_name(path, layer) == name
+
+
+# --- what the drafted grid breaks --------------------------------------------------------------------------------------------------------
+
+
+def parcels(gap, count=20, extra=()):
+    """Parcels on no grid. A corner of the last one lies as far above the edge opposite as `gap`: rounded to a coarser grid it touches it."""
+    at = np.array([-100, 10]) + np.random.default_rng(5).random((count, 2))
+    shapes = list(shapely.box(*at.T, *(at + 0.0123456789).T))
+    low = 52.00000012
+    shapes[-1] = shapely.Polygon([(-100, low), (-96, low), (-96, 54), (-98, low + gap), (-100, 54)])
+    assert shapely.is_valid(shapes).all()
+    codes = [f"P{at:03d}" for at in range(count + len(extra))]
+    return gpd.GeoDataFrame({"code": codes}, geometry=[*shapes, *extra], crs="EPSG:4326")
+
+
+@pytest.mark.parametrize(("gap", "decimals"), [(2e-8, 8), (2e-9, 9), (2e-7, 7)])
+def test_a_draft_takes_a_grid_that_its_own_rows_hold_on(night, tmp_path, gap, decimals):
+    result = init(night("parcels.parquet", parcels(gap)), out=str(tmp_path / "out"), owner="steward@example.org")
+    contract, _ = read(result)
+    assert contract.coordinate_precision == decimals
+    assert not re.search(r"^rejects", result.publication.read_text(), re.MULTILINE)
+    said = [each for each in result.notes if each.startswith("coordinate_precision is drafted as")]
+    assert bool(said) == (decimals > 7)
+    assert all("on 7 decimals 1 of 20 rows would break" in each for each in said)
+    published = publish(str(result.publication))
+    assert (published.status, published.features, published.rejected) == ("published", 20, 0)
+
+
+def test_rows_that_every_near_grid_breaks_are_told_and_no_rejects_are_drafted_for_them(night, tmp_path):
+    bow_tie = shapely.Polygon([(11, 51), (12, 52), (12, 51), (11, 52)])
+    alone, beside = parcels(2e-11), parcels(2e-11, extra=[bow_tie])
+    for name, frame, rejects in (("alone", alone, None), ("beside", beside, 0.05)):
+        result = init(night(f"{name}.parquet", frame), out=str(tmp_path / name), owner="steward@example.org")
+        assert any("1 of them hold as delivered and break on the grid that is drafted, 7 decimals" in each for each in result.notes)
+        text = result.publication.read_text()
+        assert bool(re.search(r"^rejects", text, re.MULTILINE)) == (rejects is not None)
+        assert rejects is None or f"max_fraction: {rejects}" in text

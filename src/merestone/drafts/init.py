@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from merestone.contract.contract import Contract, FieldType
 from merestone.contract.parse import parse
@@ -195,15 +196,20 @@ def _draft(
     facts, asserted = _facts(dataset_name(source_path, layer), source_path, delivery, found, owner, notes)
     contract_text = draft_contract(facts)
     contract = _read_back(contract_text)
-    lost = 0.0
-    for each, said in ((source, ""), *(((older, " of the older export"),) if older is not None and not found.apart else ())):
-        count, rows, findings = _would_be_rejected(each, contract, found.chosen.columns)
-        lost = max(lost, count / max(rows, 1))
-        if count:
+    exports = [(source, ""), *([(older, " of the older export")] if older is not None and not found.apart else [])]
+    outcomes = [_would_be_rejected(each, contract, found.chosen.columns) for each, _ in exports]
+    if any(each.broken for each in outcomes):
+        facts, contract, outcomes = _finer(facts, contract, outcomes, [each for each, _ in exports], found, notes)
+        contract_text = draft_contract(facts)
+    for each, (_, said) in zip(outcomes, exports, strict=True):
+        if each.count:
+            notes.append(f"{each.count:,} of {each.rows:,} rows{said} would be rejected: {each.words}")
+        if each.broken:
             notes.append(
-                f"{count:,} of {rows:,} rows{said} would be rejected: "
-                + "; ".join(f"{one.rule}: {one.observed}" for one in findings if one.severity == "error")
+                f"{each.broken:,} of them{said} hold as delivered and break on the grid that is drafted, {contract.coordinate_precision} decimals, "
+                "and on finer ones: publish refuses them until `coordinate_precision` is one that keeps them"
             )
+    lost = max((each.count - each.broken) / max(each.rows, 1) for each in outcomes)
     if found.inferred.geometry is not None:
         decided, box = positions(source, contract), found.inferred.geometry.bounds
         if older is not None and found.before is not None:
@@ -300,10 +306,47 @@ def infer(source: Source, key: Sequence[str]) -> Inferred:
     return inference.result()
 
 
-def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -> tuple[int, int, tuple[Finding, ...]]:
-    """How many rows the drafted contract rejects, of how many, and why: the very checks of publish."""
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """How many rows the drafted contract rejects, of how many, and why. broken: rows that the drafted grid alone makes wrong."""
+
+    count: int
+    broken: int
+    rows: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def words(self) -> str:
+        return "; ".join(f"{one.rule}: {one.observed}" for one in self.findings if one.severity == "error")
+
+
+def _finer(
+    facts: ContractFacts, contract: Contract, outcomes: list[_Outcome], sources: list[Source], found: _Found, notes: list[str]
+) -> tuple[ContractFacts, Contract, list[_Outcome]]:
+    """The draft with one or two decimals more, where rows of the exports break on the drafted grid and hold on that one."""
+    epsg, drafted, geometry = contract.crs_epsg, contract.coordinate_precision, found.inferred.geometry
+    for decimals in (drafted + 1, drafted + 2):
+        # The gate refuses coordinates that are coarser than promised.
+        coarse = geometry is not None and geometry.decimals < decimals and geometry.ordinates >= JUDGED_ORDINATES
+        if coarse or possible_precision(epsg, decimals) != decimals:
+            break
+        wanted = replace(contract, coordinate_precision=decimals)
+        tried = [_would_be_rejected(each, wanted, found.chosen.columns) for each in sources]
+        if not any(each.broken for each in tried):
+            worst = max(outcomes, key=lambda each: each.broken)
+            why = f"on {drafted} decimals {worst.broken:,} of {worst.rows:,} rows would break, on {decimals} none"
+            notes.append(f"coordinate_precision is drafted as {decimals}: {why} ({worst.words})")
+            said = facts.notes["coordinate_precision"].text
+            marks = {**facts.notes, "coordinate_precision": Note(f"{said}; {why}", confirm=True)}
+            facts = replace(facts, coordinate_precision=decimals, notes=marks)
+            return facts, _read_back(draft_contract(facts)), tried
+    return facts, contract, outcomes
+
+
+def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -> _Outcome:
+    """What becomes of the rows under the drafted contract: the very checks of publish."""
     plan = plan_cast(contract, source.delivery, {}, key, None, "warn")
-    tally, lost, first = FindingTally(), 0, 1
+    tally, lost, broken, first = FindingTally(), 0, 0, 1
     limits = DEGREES if _geographic(contract.crs_epsg) else None
     for batch in source.batches():
         cast, miscast = cast_batch(batch, plan)
@@ -321,10 +364,18 @@ def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -
             miscast=miscast,
         )
         faults = [*miscast, *faults, *found]
-        lost += int(rejected(faults, cast.num_rows).sum())
+        bad = rejected(faults, cast.num_rows)
+        lost += int(bad.sum())
+        doubtful = bad & ~rejected(miscast, cast.num_rows)
+        if doubtful.any():
+            rows = cast.filter(pa.array(doubtful))
+            wkb = rows.column(contract.geometry_name)
+            scan = kernel.scan(wkb)
+            given = check_rows(rows, contract, delivered=scan, stored=scan, canonical=wkb, limits=limits)
+            broken += int((~rejected(given, rows.num_rows)).sum())
         tally.add(faults, rows=np.arange(first, first + cast.num_rows))
         first += cast.num_rows
-    return lost, first - 1, tally.findings()
+    return _Outcome(lost, broken, first - 1, tally.findings())
 
 
 # --- the drafts ------------------------------------------------------------------------------------------------------------------------
