@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 import shapely
 from pyproj import CRS
 
+from merestone.cli.main import root
+from merestone.contract import files
+
 FILES = ("pyogrio", "duckdb", "pyarrow.csv", "merestone.source.vector", "merestone.source.shapefile")
 GEOMETRY = ("shapely", "merestone.geometry.fallback", "merestone.columnar.fallback", "merestone.gate.topology")
 UNITS = ("ucumvert", "pint", "lark")
@@ -70,3 +73,13 @@ def test_commands_load_what_they_need(estate, tmp_path):
     assert loaded["--version"] & {"pyproj", "ruamel.yaml", *LOOKING} == set()
     for name in ("log", "status", "contract"):
         assert loaded[name] & {*LOOKING} == set(), name
+
+
+def test_a_publish_reads_its_contract_once(product, monkeypatch):
+    """And its publication file at most twice: once for what is current before it, which an interrupted run names."""
+    seen = []
+    there = files.read_yaml
+    monkeypatch.setattr(files, "read_yaml", lambda data, path: seen.append(path) or there(data, path))
+    assert root.main(["publish", str(product.file)], standalone_mode=False) == 0
+    assert seen.count(str(product.contract)) == 1
+    assert seen.count(str(product.file)) <= 2
