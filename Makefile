@@ -63,11 +63,11 @@ demo: $(VENV)/.run  ## the main job on real data: publish, publish again, look a
 test: $(VENV)/.test $(VENV)/.xsd  ## the tests, under ten minutes
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not soak and not field'
 
-test-lowest:       ## the tests on the oldest versions that pyproject.toml allows
+test-lowest: $(VENV)/.xsd ## the tests on the oldest versions that pyproject.toml allows
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check --quiet install uv
 	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct -e '.[test]'
-	$(VENV)-lowest/bin/python -m pytest -q -n auto --dist worksteal -m 'not soak and not field'
+	MERESTONE_XSD='$(abspath $(VENV)/xsd)' $(VENV)-lowest/bin/python -m pytest -q -n auto --dist worksteal -m 'not soak and not field'
 
 test-without-kernel: ## the tests with NumPy in the place of the compiled kernel
 	$(PYTHON) -m venv $(VENV)-numpy
