@@ -42,7 +42,7 @@ def classify(
     trusted: Mask,
     source_equal: Mask,
     digest: Halves,
-    deciding: Halves,
+    in_last_domain: Halves,
     before: Before,
     partition: npt.NDArray[np.int32],
     hold: bool,
@@ -55,12 +55,12 @@ def classify(
         trusted: the probe found the same source digest under the same rules; only its place differs.
         source_equal: the source digest is the published one's.
         digest: what would be stored, uint64 (n, 2).
-        deciding: the digest in the domain of the last version: decides equality (the same array where the domain is the same).
+        in_last_domain: the same in the domain of the last version: it decides equality (the same array where the domain is the same).
         before: what the index says.
         partition: the new partition code of each row.
         hold: whether a rejected row keeps the feature that was published (otherwise it is removed).
     """
-    equal = (deciding == before.digest).all(axis=1)
+    equal = (in_last_domain == before.digest).all(axis=1)
     stored_equal = (digest == before.digest).all(axis=1)
     elsewhere = partition != before.partition
     out = np.full(len(known), DIFFERS, np.int16)

@@ -2,8 +2,8 @@
 
 Not here: the classification of every difference for consumers and producers (PATCH, MINOR, MAJOR with reasons).
 
-Source: spec of versions. What is listed here is MAJOR under any reading of that table: files are carried forward from version to version,
-so each of them would stay in a dataset whose newest files contradict it.
+What is listed here is MAJOR whatever else may be: files are carried forward from version to version, so each of them would stay in a dataset
+whose newest files contradict it (docs/adr/0012-settings-that-cannot-follow.md).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def features_under_other_keys(
     changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
     gone = halves(hashing.blake2b16(removed.key.combine_chunks().cast(pa.binary())))
     older = Side(np.concatenate([gone, candidates.hash[changed]]), np.concatenate([halves(removed.digest), before.digest[changed]]))
-    newer = Side(candidates.hash[fresh], processed.deciding[fresh])
+    newer = Side(candidates.hash[fresh], processed.in_last_domain[fresh])
     return by_table(parent.key_table, older, newer) if parent.key_table is not None else by_content(older, newer)
 
 

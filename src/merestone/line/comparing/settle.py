@@ -1,6 +1,9 @@
 """The class of every candidate, against the published rows of touched partitions, and the rows that will be written.
 
 Not here: one bucket of them (`settle_bucket`), the classes (`change.classes`), the form of candidates (`process`), writing (`rewrite`).
+
+A number of a row counts in one of these spaces, and its name says in which: a *row* of the delivery, from 1 (`candidates.row`); a *candidate*,
+the place among all candidates, which the column ROW of a spool keeps; a *slot*, the place in `Known`; a place *in the bucket*, a row of its table.
 """
 
 from __future__ import annotations
@@ -89,7 +92,7 @@ def settle(
         trusted=candidates.trusted,
         source_equal=(candidates.source == before.source).all(axis=1) & prepared.parent.comparable,
         digest=processed.digest,
-        deciding=processed.deciding,
+        in_last_domain=processed.in_last_domain,
         before=before,
         partition=partition,
         hold=hold,
@@ -116,16 +119,16 @@ def settle(
                 continue
             table = spool.table().combine_chunks()
             spool.drop()
-            rows = np.asarray(table.column(ROW))
-            at = np.flatnonzero(look[rows])
-            looked = rows[at]
+            candidate = np.asarray(table.column(ROW))  # of each row in the bucket
+            in_bucket = np.flatnonzero(look[candidate])
+            looked = candidate[in_bucket]  # the candidates that are looked at
             differs, held_in = codes[looked] == classes.DIFFERS, before.partition[looked]
             names = {code: published.names[code] for code in np.unique(held_in).tolist()}
             files = {name: published.files.get(name, ()) for name in names.values()}
             sampled = len(out.sample) + len(under_way) < SAMPLED
             under_way.append((number, looked[differs]))
             elsewhere = partition[looked] != held_in
-            yield SettleUnit(terms, table, at, differs, candidates.hash[looked], held_in, elsewhere, names, files, sampled)
+            yield SettleUnit(terms, table, in_bucket, differs, candidates.hash[looked], held_in, elsewhere, names, files, sampled)
 
     out.ready = spools
     for one in engine.run_units(settle_bucket, units()):
@@ -170,26 +173,26 @@ def _at_rest(ready: pa.Table, folder: str, number: int) -> Spool:
     return spool
 
 
-def _note(out: Settled, rows: npt.NDArray[np.int64], one: SettledBucket, *, keeps_rows: bool) -> None:
-    """Keep what a bucket says of the candidates that were compared."""
+def _note(out: Settled, compared: npt.NDArray[np.int64], one: SettledBucket, *, keeps_rows: bool) -> None:
+    """Keep what a bucket says of the candidates that were compared; masks of `one` are over them."""
     found, loud = one.found, one.loud
-    out.codes[rows] = one.code
-    noted = rows[loud]
+    out.codes[compared] = one.code
+    noted = compared[loud]
     out.reversed[noted] = found.reversed[loud]
     out.attributes[noted] = found.attributes[loud]
     out.geometry[noted] = found.geometry[loud]
     out.move[noted] = found.move[loud]
     out.blanks[noted] = found.blanks[loud]
     for name, differs in found.fields:
-        mine = rows[differs & loud]
+        mine = compared[differs & loud]
         if len(mine):
             out.column_changes[name] = out.column_changes.get(name, 0) + len(mine)
             out.fields.append((name, mine))
     out.held_before |= found.held_before
     if one.partly.any():
-        out.kept.partly.append((rows[one.partly], one.digest))
+        out.kept.partly.append((compared[one.partly], one.digest))
     if keeps_rows and found.suppressed.any():
-        out.kept.suppressed.append(rows[found.suppressed])
+        out.kept.suppressed.append(compared[found.suppressed])
     if one.sample is not None:
         out.sample.append(one.sample)
 
@@ -200,12 +203,12 @@ def _digest_held(
     candidates: Candidates,
     processed: Processed,
     before: Before,
-    rows: npt.NDArray[np.int64],
+    held: npt.NDArray[np.int64],
 ) -> None:
-    """In another domain than the last version's a held feature keeps its row, and its digest is made anew from that row."""
-    if not len(rows):
+    """In another domain than the last version's a held feature keeps its row, and its digest is made anew from that row; `held`: these candidates."""
+    if not len(held):
         return
     if processed.digest is candidates.source:
         processed.digest = processed.digest.copy()
-    there = published.of_keys(candidates.hash[rows], before.partition[rows])
-    processed.digest[rows] = halves(digest_batch(there, prepared.digests.stored, prepared.geometry))
+    there = published.of_keys(candidates.hash[held], before.partition[held])
+    processed.digest[held] = halves(digest_batch(there, prepared.digests.stored, prepared.geometry))

@@ -1,6 +1,7 @@
 """The task of settling: candidates of neighbouring partitions against their published rows, by themselves and in any process.
 
-Not here: which candidates are looked at and what all buckets say together (`settle`), the classes (`change.classes`).
+Not here: which candidates are looked at and what all buckets say together (`settle`, which names the spaces that row numbers count in), the classes
+(`change.classes`).
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class SettleUnit:
     Args:
         terms: what it has in common with the others.
         rows: pyarrow.Table of its candidates, with all machinery columns.
-        at: int64 (n,), which of them are looked at.
+        in_bucket: int64 (n,), the rows of the table that are looked at.
         differs: bool (n,), which of these are compared; of the others the published row is written.
         hash: their key hashes, uint64 (n, 2).
         held_in: int32 (n,), the partition codes of their published rows.
@@ -77,7 +78,7 @@ class SettleUnit:
 
     terms: SettleTerms
     rows: pa.Table
-    at: npt.NDArray[np.int64]
+    in_bucket: npt.NDArray[np.int64]
     differs: Mask
     hash: Halves
     held_in: npt.NDArray[np.int32]
@@ -113,12 +114,12 @@ def settle_bucket(unit: SettleUnit) -> SettledBucket:
     terms, table = unit.terms, unit.rows
     published = Published(terms.published, open_store(terms.store), unit.files, unit.names)
     there = published.of_keys(unit.hash, unit.held_in)
-    mine = unit.at[unit.differs]
+    compared = unit.in_bucket[unit.differs]
     then = there.filter(pa.array(unit.differs))
-    after, delivered = _sides(table.take(pa.array(mine)), terms)
+    after, delivered = _sides(table.take(pa.array(compared)), terms)
     in_place = ~unit.elsewhere[unit.differs] | (not terms.spatial)
     geometry, noise = terms.contract.geometry_name, noise_of(terms.contract)
-    found = compare(after, then, terms.digests.deciding, geometry, delivered=delivered, noise=noise, in_place=in_place)
+    found = compare(after, then, terms.digests.in_last_domain, geometry, delivered=delivered, noise=noise, in_place=in_place)
     if terms.other_rules:
         found = unless_broken(terms.contract, terms.limits, then, found)
     loud = (found.attributes | found.geometry) & ~found.suppressed
@@ -132,15 +133,15 @@ def settle_bucket(unit: SettleUnit) -> SettledBucket:
     # Suppressed rows stay as published: they are written only where their place is another.
     swap = ~unit.differs
     swap[np.flatnonzero(unit.differs)[suppressed]] = True
-    stored, partly, digest = table.select(terms.columns), np.zeros(len(mine), np.bool_), np.zeros((0, 2), np.uint64)
+    stored, partly, digest = table.select(terms.columns), np.zeros(len(compared), np.bool_), np.zeros((0, 2), np.uint64)
     if terms.keeps_rows:
-        stored, partly, digest = keep(stored, mine, then, found, terms.contract, terms.digests.stored)
+        stored, partly, digest = keep(stored, compared, then, found, terms.contract, terms.digests.stored)
     if swap.any():
         source = np.arange(table.num_rows)
-        source[unit.at[swap]] = table.num_rows + np.flatnonzero(swap)
+        source[unit.in_bucket[swap]] = table.num_rows + np.flatnonzero(swap)
         stored = pa.concat_tables([stored, there.select(terms.columns)]).take(pa.array(source))
     written = np.ones(table.num_rows, np.bool_)
-    written[mine[code == classes.SUPPRESSED]] = False
+    written[compared[code == classes.SUPPRESSED]] = False
     for name in (KEY, ROW, CODE):
         stored = stored.append_column(name, table.column(name))
     sample = (after.slice(0, 1000), then.slice(0, 1000)) if unit.sampled else None
@@ -150,13 +151,13 @@ def settle_bucket(unit: SettleUnit) -> SettledBucket:
 def _sides(rows: pa.Table, terms: SettleTerms) -> tuple[pa.Table, pa.Table]:
     """Candidates in the form of the last version, and what noise can keep of them, as delivered."""
     layouts, geometry = terms.digests, terms.contract.geometry_name
-    names, deciding = layouts.stored.kept_by_noise(geometry), layouts.deciding
+    names, in_last_domain = layouts.stored.kept_by_noise(geometry), layouts.in_last_domain
     delivered = rows.select([DELIVERED + name for name in names]).rename_columns(list(names))
     after = rows.select(terms.columns)
     if layouts.old is not None:
         for name in names:
             place, older = after.schema.get_field_index(name), delivered.column(name).combine_chunks()
             if name == geometry:
-                older = kernel.canonical(older, deciding.grid, deciding.shape)[0].cast(pa.binary())
+                older = kernel.canonical(older, in_last_domain.grid, in_last_domain.shape)[0].cast(pa.binary())
             after = after.set_column(place, after.schema.field(place), older)
     return after, delivered

@@ -103,7 +103,7 @@ def judge(run: Run, known: Known, processed: Processed, before: Before, findings
     if run.head is not None and len(received.removed):
         removed = IndexRows(look_up(run.store, run.head.manifest.index, received.removed))
     added = codes == classes.ADDED
-    rekeyed_added, rekeyed_removed = classes.rekeyed(processed.deciding[added], halves(removed.digest))
+    rekeyed_added, rekeyed_removed = classes.rekeyed(processed.in_last_domain[added], halves(removed.digest))
     migrated = features_under_other_keys(run, processed, before, codes, removed)
     labels = Labels(settled.reversed, settled.attributes, settled.geometry, np.zeros(len(codes), bool), settled.move, settled.fields)
     labels.rekeyed[added] = rekeyed_added
@@ -264,7 +264,7 @@ def _guards(  # noqa: PLR0913, PLR0917 - each is the value of another step of th
         codes = settled.codes
         changed, fresh = codes == classes.CHANGED, np.isin(codes, (classes.CHANGED, classes.ADDED))
         gone = np.concatenate([before.digest[changed], halves(removed.digest)])
-        elsewhere = classes.found_elsewhere(processed.deciding[fresh], gone, before.digest[fresh])
+        elsewhere = classes.found_elsewhere(processed.in_last_domain[fresh], gone, before.digest[fresh])
         facts = evidence_of(run.terms, settled, counts, elsewhere, features, keyed, met_in(run), features - counts.removed)
         found.append(guards.changed_fraction(facts, share=share, limit=limit))
     moved = settled.codes == classes.MOVED
@@ -316,7 +316,7 @@ def _brought_back(run: Run, processed: Processed) -> Returned:
     manifest = run.head.manifest if run.head is not None else None
     entries = read_withdrawn(run.store, manifest) if manifest is not None else WithdrawnRows.empty()
     same = manifest is not None and manifest.withdrawn_domain == manifest.domain
-    digests = processed.deciding if same else processed.digest
+    digests = processed.in_last_domain if same else processed.digest
     return returned(entries, candidates.hash, digests, processed.rejected, received.removed_hash)
 
 

@@ -43,7 +43,7 @@ class DigestLayouts:
     finer: bool
 
     @property
-    def deciding(self) -> Layout:
+    def in_last_domain(self) -> Layout:
         """The layout in which a row is compared with the published one."""
         return self.old or self.stored
 

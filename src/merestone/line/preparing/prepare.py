@@ -110,7 +110,7 @@ def prepare(
     domain, processing, digests = _digests(publication, contract, delivery, projection, last)
     layout = _layout(publication, contract, delivery, reading.cast, last)
     placement, partitions = placement_after(publication.partition, last, scheme)
-    parent = _parent(
+    parent = _parent_terms(
         publication,
         contract,
         last,
@@ -328,7 +328,7 @@ def _layout(publication: Publication, contract: Contract, delivery: Delivery, ca
 # --- the parent ------------------------------------------------------------------------------------------------------------------------
 
 
-def _parent(  # noqa: PLR0913 - each is settled by another part of the preparation
+def _parent_terms(  # noqa: PLR0913 - each is settled by another part of the preparation
     publication: Publication,
     contract: Contract,
     last: Manifest | None,

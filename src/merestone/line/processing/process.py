@@ -33,7 +33,7 @@ from merestone.scratch.spool import Numbers, Spool
 class Processed:
     """Candidates in the form in which they would be stored; n of them, in their order.
 
-    digest: uint64 (n, 2), what would be stored; empty in a check. deciding: the same in the domain of the last version. centres: x, y of the
+    digest: uint64 (n, 2), what would be stored; empty in a check. in_last_domain: the same in the domain of the last version. centres: x, y of the
     middle of the stored geometry's box, NaN where there is none; empty where no scheme needs them. extent: of those that are not refused.
     rejected: bool (n,). misshapen: those rejected for their geometry. refused: float64 (k, 4), the boxes of the rejected, NaN where there is
     none. spool: all rows, or none where nobody asked for them.
@@ -41,7 +41,7 @@ class Processed:
 
     spool: Spool
     digest: Halves
-    deciding: Halves
+    in_last_domain: Halves
     centres: Numbers
     extent: Box | None = None
     rejected: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
@@ -84,9 +84,9 @@ def process(
     steps = ProcessSteps(prepared.contract, prepared.reading.key_columns, prepared.projection, layouts, rules=rules)
     # What is delivered in the contract's CRS has one digest: rounding and ordering are part of it; the stored form has it too.
     digest = candidates.source if layouts.one else np.zeros((size, 2), np.uint64)
-    deciding = digest if layouts.old is None else np.zeros((size, 2), np.uint64)
+    in_last_domain = digest if layouts.old is None else np.zeros((size, 2), np.uint64)
     out = Processed(
-        _spool(prepared, folder, layouts.stored.kept_by_noise(prepared.geometry)), digest, deciding, Numbers(folder, "centres", 2)
+        _spool(prepared, folder, layouts.stored.kept_by_noise(prepared.geometry)), digest, in_last_domain, Numbers(folder, "centres", 2)
     )
 
     def units() -> Iterator[ProcessUnit]:
@@ -104,7 +104,7 @@ def process(
         if not layouts.one:
             out.digest[here] = one.digest
         if layouts.old is not None:
-            out.deciding[here] = one.deciding
+            out.in_last_domain[here] = one.in_last_domain
         if prepared.placement.spatial:
             out.centres.append(one.centre)
         if evidence is not None and one.faults:

@@ -73,14 +73,14 @@ class ProcessedBatch:
     """One batch of n candidates in the form in which they would be stored.
 
     rows: in the schema of candidates, and beside it DELIVERED geometries and numbers where a published row may be within noise of them. digest:
-    of what would be stored; deciding: the same in the domain of the last version. centre: x, y of the middle of the stored box. extent: xmin,
+    of what would be stored; in_last_domain: the same in the domain of the last version. centre: x, y of the middle of the stored box. extent: xmin,
     ymin, xmax, ymax of the rows that are not refused. bounds: of each stored geometry. ids: only where rows are named. stages: those that met
     the rows, in order; events: what they did, as `lineage.event.columns` has it, None where nobody keeps events.
     """
 
     rows: pa.RecordBatch
     digest: Halves
-    deciding: Halves
+    in_last_domain: Halves
     centre: npt.NDArray[np.float64]
     extent: npt.NDArray[np.float64]
     rejected: npt.NDArray[np.bool_]
@@ -112,10 +112,10 @@ def process_batch(unit: ProcessUnit) -> ProcessedBatch:
     there = _in_place(batch, steps)
     row_faults = _judged(batch, there, steps)
     faults = [*there.faults, *row_faults]
-    digest = deciding = batch.source
+    digest = in_last_domain = batch.source
     if steps.digests is not None:
-        digest, deciding = _digests(batch, there, steps.digests, steps.contract.geometry_name)
-    near = (batch.slot >= 0) & (deciding != unit.old).any(axis=1) if len(unit.old) else np.zeros(n, bool)
+        digest, in_last_domain = _digests(batch, there, steps.digests, steps.contract.geometry_name)
+    near = (batch.slot >= 0) & (in_last_domain != unit.old).any(axis=1) if len(unit.old) else np.zeros(n, bool)
     refused = batch.faulty | rejected(faults, n)
     ids = keys.feature_ids(there.rows, steps.key_columns) if unit.lineage is not None or faults else None
     done = [*there.events, gate_feature.steps([*batch.faults, *row_faults], n, crs=steps.projection.crs)] if unit.lineage else []
@@ -123,7 +123,7 @@ def process_batch(unit: ProcessUnit) -> ProcessedBatch:
     return ProcessedBatch(
         rows=_beside(there, near, steps),
         digest=digest,
-        deciding=deciding,
+        in_last_domain=in_last_domain,
         centre=(bounds[:, :2] + bounds[:, 2:]) / 2,
         extent=_extent(bounds[~refused]),
         rejected=refused,
