@@ -281,11 +281,33 @@ def test_an_older_export_without_rows_or_places_says_nothing(night, tmp_path):
         assert ("the older export has no rows: nothing was compared" in made.notes) == (n == 0)
 
 
-def test_an_id_that_the_draft_calls_made_anew_is_not_drafted_as_content(night, tmp_path):
-    frame = roads().rename(columns={"guid": "GlobalID"}).assign(row=[str(at) for at in range(600)])
-    result = init(night("roads.geojson", frame), out=str(tmp_path / "out"))
-    assert [each.name for each in read(result)[0].schema_fields if each.volatile] == ["GlobalID", "row"]
-    assert "volatile until shown otherwise: systems often make GlobalID anew in every export" in "\n".join(result.notes)
+UUIDS = [f"{at * 7919:08x}-0000-4000-8000-{at:012x}" for at in range(600)]
+
+
+@pytest.mark.parametrize("older", ["none", "without rows", "with other keys"])
+def test_one_export_shows_no_volatile_column(night, tmp_path, older):
+    """What looks like a counter, or like an id that systems make anew, is compared, and asked about."""
+    frame = roads().rename(columns={"guid": "GlobalID"})
+    frame = frame.assign(row=[str(at) for at in range(600)], n=range(1, 601), uid=UUIDS)
+    before = None
+    if older != "none":
+        then = frame.iloc[:0] if older == "without rows" else frame.assign(road_id=[f"X{at}" for at in range(600)])
+        before = night("older.geojson", then)
+    result = init(night("roads.geojson", frame), previous=before, key=("road_id",), out=str(tmp_path / "out"))
+    assert [each.name for each in read(result)[0].schema_fields if each.volatile] == []
+    said, text = "\n".join(result.notes), result.contract.read_text()
+    for words in ("row counts the rows of the file", "n counts the rows", "systems often make GlobalID anew", "uid holds UUIDs"):
+        assert f"compared like any other: {words}" in said
+        assert re.search(rf"# confirm: {words}.*`volatile: true` leaves it out", text)
+
+
+def test_a_counter_that_stays_with_its_feature_is_content(night, tmp_path):
+    frame = roads().drop(columns="guid").assign(n=range(600))
+    kept = init(night("new.geojson", frame), previous=night("old.geojson", frame.iloc[:400]), out=str(tmp_path / "kept"))
+    assert [each.name for each in read(kept)[0].schema_fields if each.volatile] == []
+    again = frame.iloc[::-1].assign(n=range(600))
+    made = init(night("again.geojson", again), previous=str(tmp_path / "old.geojson"), out=str(tmp_path / "made"))
+    assert [each.name for each in read(made)[0].schema_fields if each.volatile] == ["n"]
 
 
 @pytest.mark.parametrize(

@@ -457,7 +457,7 @@ def _field(each: ColumnFacts, found: _Found) -> FieldFacts:
     is_key = each.name in found.chosen.columns
     why = found.loose.volatile.get(each.name, "")
     rounded = dict([found.loose.rounded[each.name]]) if each.name in found.loose.rounded else {}
-    note = why or ("the two exports differ in its last digits" if rounded else each.note)
+    note = why or ("the two exports differ in its last digits" if rounded else found.loose.doubted.get(each.name) or each.note)
     return FieldFacts(
         each.name,
         FieldType("integer") if is_key and each.integral else each.kind,

@@ -6,7 +6,7 @@ Not here: what one export holds (`infer`), which key joins them (`keys`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -229,19 +229,22 @@ def _geometry(now: GeometryFacts | None, then: GeometryFacts | None) -> tuple[Ge
 
 @dataclass(frozen=True, slots=True)
 class Loose:
-    """Columns that are not compared, with the reason; number columns that differ in their last digits, with the clause that leaves those out."""
+    """Columns that are not compared, with the reason; number columns that differ in their last digits, with the clause that leaves those out.
+
+    doubted: columns that are compared, and that a person should look at, with the reason.
+    """
 
     volatile: dict[str, str]
     rounded: dict[str, tuple[str, int]]
     said: tuple[str, ...]
+    doubted: dict[str, str] = field(default_factory=dict)
 
 
 def unmeasured(inferred: Inferred, key: Sequence[str], fid_column: str | None) -> Loose:
-    """Columns of one export that systems may make anew: never content, until a comparison shows that they stay."""
+    """Columns of one export that systems may make anew: compared, until a comparison shows that they are. What is not compared hides edits."""
     found = {each.name: minted(each, fid_column) for each in inferred.columns if each.name not in key and each.name != fid_column}
-    volatile = {name: words for name, words in found.items() if words}
-    said = [f"volatile until shown otherwise: {words}" for words in volatile.values()]
-    return Loose(volatile, {}, tuple(said))
+    doubted = {name: f"{words}. Is it? Then `volatile: true` leaves it out of comparison" for name, words in found.items() if words}
+    return Loose({}, {}, tuple(f"compared like any other: {words}" for words in doubted.values()), doubted)
 
 
 def measured(inferred: Inferred, key: tuple[str, ...], exports: Exports, dealt_out: Sequence[str], fid_column: str | None) -> Loose:
@@ -251,6 +254,8 @@ def measured(inferred: Inferred, key: tuple[str, ...], exports: Exports, dealt_o
     That it changed in most rows does not make it so.
     """
     now, then = exports.pairs(key)
+    if not now.num_rows:
+        return unmeasured(inferred, key, fid_column)
     volatile: dict[str, str] = {}
     rounded: dict[str, tuple[str, int]] = {}
     said = []
@@ -261,8 +266,8 @@ def measured(inferred: Inferred, key: tuple[str, ...], exports: Exports, dealt_o
         differs = _differs(new, old)
         count, compared = int(differs.sum()), len(differs)
         few = f"differs for {count:,} of {compared:,} features"
-        if each.counter:
-            volatile[each.name] = f"counts the rows of the file, and {few}" if count else "counts the rows of the file"
+        if each.counter and count:
+            volatile[each.name] = f"counts the rows of the file, and {few}"
         elif compared >= _FEW and each.name in dealt_out and count > compared / 2:
             volatile[each.name] = f"dealt out anew in each export: {few}"
         elif compared >= _FEW and new.type == old.type and count >= ALL * _held(new, old) > 0:
