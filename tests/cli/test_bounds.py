@@ -277,11 +277,11 @@ _GML_POINT = (
 
 
 def _gml(crs, pos):
-    return census_of_gml(io.BytesIO(_GML_POINT.format(crs, pos).encode()))
+    return census_of_gml(io.BytesIO(_GML_POINT.format(crs, pos).encode()), {})
 
 
 def _kml(coordinates):
-    return census_of_kml(io.BytesIO(f"<kml><Placemark><coordinates>{coordinates}</coordinates></Placemark></kml>".encode()))
+    return census_of_kml(io.BytesIO(f"<kml><Placemark><coordinates>{coordinates}</coordinates></Placemark></kml>".encode()), {})
 
 
 @pytest.mark.parametrize(
