@@ -312,5 +312,5 @@ def test_secrets_are_masked_behind_long_names():
 
 
 def test_a_blank_beside_a_comma_is_no_fault_of_kml():
-    assert not _kml(" 5 , 52 ,0  6,53 ").findings(None, "geometry")
-    assert _kml("5 52").findings(None, "geometry")
+    assert not _kml(" 5 , 52 ,0  6,53 ").findings("0", "geometry")
+    assert _kml("5 52").findings("0", "geometry")
