@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from merestone.errors import MerestoneError, StoreError
-from merestone.masking import masked
+from merestone.masking import masked, masked_within
 
 SECRET = "hunter2"  # noqa: S105 - the word that must not be seen
 
@@ -95,3 +95,12 @@ def test_every_error_masks():
     for each in kinds(MerestoneError):
         if each.__init__ is MerestoneError.__init__:
             assert SECRET not in str(each("x://u:hunter2@h/"))
+
+
+@pytest.mark.parametrize(
+    "text", ["WFS:https:/u:hunter2@h/x", "Server=h;Pwd=hunter2;", "https://h/x?bearer=hunter2", "https://h/x;jsessionid=hunter2"]
+)
+def test_every_text_within_a_value_is_masked(text):
+    value = {"path": f"/data/{text}", "many": [text, {"deep": (text, 3, None, True)}]}
+    assert SECRET not in str(masked_within(value))
+    assert masked_within(value)["many"][1]["deep"][1:] == [3, None, True]

@@ -9,8 +9,11 @@ place passes through `masked` once, where it is made: no later reader of the mes
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote
+
+from merestone.json_value import Json
 
 MASK: Final = "***"
 
@@ -26,7 +29,7 @@ _PAIR: Final = re.compile(
 _SECRET_NAME: Final = re.compile(
     r"x-(amz|goog)-.*"
     r"|.*(passw(or)?d|passphrase|pwd|secret|token|signature|credential|api[_-]?key|apikey|access[_-]?key|account[_-]?key|private[_-]?key).*"
-    r"|.*authorization.*|pass|pw|sig|sas|auth"
+    r"|.*authorization.*|pass|pw|sig|sas|auth|bearer|.*session[_-]?(id|key).*"
 )
 # Names that are secrets in the query of a URL and plain words elsewhere (`key=parcel_id`).
 _QUERY_NAME: Final = re.compile(r"key|code|awsaccesskeyid|googleaccessid|subscription-key")
@@ -38,6 +41,15 @@ def masked(text: str) -> str:
     text = _ORACLE.sub(rf"\1{MASK}@", text)
     text = _PAIR.sub(lambda found: _pair(found, text), text)
     return _BEARER.sub(rf"\1\2{MASK}", text)
+
+
+def masked_within(value: Json) -> Json:
+    """A JSON value with the secrets of every text in it masked."""
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, Mapping):
+        return {name: masked_within(each) for name, each in value.items()}
+    return [masked_within(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _address(found: re.Match[str]) -> str:

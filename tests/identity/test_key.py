@@ -181,3 +181,28 @@ def test_ids_of_many_keys_take_a_step_a_component():
     many = key.key_bytes(pa.table({"k": [f"key {n}" for n in range(50_000)]}), ["k"])[0]
     assert key.ids_of(many).to_pylist() == [f"key {n}" for n in range(50_000)]
     assert [len(rows) for rows in key._rules_of(many)] == [50_000]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \t",
+        "\u00a0",
+        "\u3000 ",
+        "\u200b",
+        "\ufeff",
+        "\u2060",
+        "\u00ad",
+        "\u180e",
+        "\u115f",
+        "\u3164",
+        "\u2800",
+        " \u200d\n",
+        "\u202e",
+        "a\0",
+    ],
+)
+def test_a_key_that_nobody_can_see_is_unusable(text):
+    found = key.unusable(pa.table({"k": pa.array(["a", text, None, "\u200ba", "é", "\x01"])}), ["k"])
+    assert found.tolist() == [False, True, False, False, False, False]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from shapely import Point
 
-from estate import geoparquet, save
+from estate import Estate, geoparquet, save
 from merestone.errors import UsageError
 from merestone.inspect import extract
 from merestone.inspect.extract import version_file
@@ -130,3 +130,14 @@ def test_a_version_without_rows_is_written_and_publishes_back(product, tmp_path,
     assert (night.status, product.version) == ("unchanged", 2), night.said
     back = product.publish(save([{"pid": "a", "v": 1, "geometry": Point(9, 51)}], tmp_path / "3.gpkg"))
     assert (back.status, back.result.delta.added) == ("published", 1), back.said
+
+
+def test_a_kml_without_placemarks_is_empty_and_lacks_no_columns(tmp_path):
+    made = Estate(tmp_path / "product", [{"name": "pid", "type": "string"}], geometry_type="point")
+    made.settings["extra_columns"] = "warn"
+    made.publish(geoparquet(tmp_path / "1.parquet", {"pid": pa.array(["a"]), "geometry": [Point(5, 52)]}))
+    (tmp_path / "2.kml").write_text(
+        '<kml xmlns="http://www.opengis.net/kml/2.2"><Document><Folder><name>d</name></Folder></Document></kml>'
+    )
+    night = made.publish(tmp_path / "2.kml").result
+    assert (night.refused_by, [each.rule for each in night.findings if each.severity == "error"]) == ("guard", ["empty"])

@@ -115,3 +115,13 @@ def test_a_refusal_without_features_says_why_in_every_form(product):
     record = lineage.iso19115(product.dataset, run_id=run_id)
     assert "It was refused: " in record.text
     assert "pid missing" in record.text
+
+
+@pytest.mark.parametrize("name", ["Server=h;Pwd=hunter2;", "WFS:https:/u:hunter2@h/x", "token=hunter2"])
+def test_what_a_run_writes_down_of_its_source_holds_no_secret(product, name):
+    folder = product.deliveries / name
+    folder.mkdir(parents=True)
+    product.publish(save(rows(1), folder / "a.gpkg"))
+    store = product.dataset.store
+    for each, _ in store.list(""):
+        assert b"hunter2" not in store.get(each), each

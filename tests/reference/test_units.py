@@ -37,6 +37,26 @@ def test_ucum_is_known(text):
     assert not found.odd
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("EUR/m2", "EUR/m2"),
+        ("GBP/square_metre", "GBP/m2"),
+        ("USD/ha", "USD/har"),
+        ("EUR/kWh", "EUR/kW.h"),
+        ("µm", "um"),
+        ("µSv/h", "uSv/h"),
+    ],
+)
+def test_prices_and_the_sign_for_micro_are_known(text, code):
+    assert unit_of(text).code == code
+
+
+@pytest.mark.parametrize("text", ["EUR/", "EUR/widget", "EUR/none"])
+def test_a_price_of_nothing_is_no_unit(text):
+    assert unit_of(text) is None
+
+
 @pytest.mark.parametrize("text", ["square_parsec", "widget", "furlongs per fortnight", "m/", "m2.", "{open", "eur", "XYZ", "kilo", "m^^2"])
 def test_what_nobody_knows_is_no_unit(text):
     assert unit_of(text) is None

@@ -290,3 +290,12 @@ def test_a_destination_named_by_a_variable_is_never_a_folder_of_that_name(folder
     with pytest.raises(UsageError, match="NOWHERE, which is not set"):
         publication(folder, ("destination",), "${NOWHERE}")
     assert place_of("p.yaml") is None
+
+
+@pytest.mark.parametrize("text", ["$DEST", "$DEST/x", "out/$DEST", "%DEST%", "out/%DEST%/x"])
+def test_a_destination_that_a_shell_would_name_otherwise_is_never_a_folder(folder, text):
+    with pytest.raises(UsageError, match=r"DEST.*stays as it is") as told:
+        publication(folder, ("destination",), text)
+    assert "${DEST}" in told.value.hint
+    for sound in ("out$1", "a$DEST", "$DEST.d", "50%", "%20"):
+        assert publication(folder, ("destination",), sound).destination.endswith(sound)

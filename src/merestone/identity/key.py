@@ -35,6 +35,11 @@ from merestone.identity.text import hexadecimal
 
 _CONTROL = "[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]"
 _AMBIGUOUS = _CONTROL + r"|\\u[0-9a-f]{4}"  # in a key of one text: what has to be written out for its id to be of no other text
+_NOTHING_SEEN = (
+    r"\A[\p{Z}\p{Cf}\x{09}-\x{0d}\x{1c}-\x{1f}\x{85}\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180f}"
+    r"\x{2800}\x{3164}\x{fe00}-\x{fe0f}\x{ffa0}]*\z"
+)
+"""A text of blanks and of characters that no font draws (Unicode: default ignorable ones, fillers, the blank of Braille)."""
 _SIGN = np.uint64(1 << 63)
 _EMPTY = pa.scalar(b"", pa.binary())
 
@@ -388,12 +393,12 @@ def written_ids(text: str) -> tuple[str, ...]:
 
 
 def unusable(data: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """The rows whose key, or a part of it, is a text that is empty or blank, or has a NUL (docs/spec/gate.md#keys)."""
+    """The rows whose key, or a part of it, is a text without a visible character, or has a NUL (docs/spec/gate.md#keys)."""
     found = np.zeros(data.num_rows, np.bool_)
     for name in columns:
         array = plain(_column(data, name))
         if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
-            blank = pc.or_(pc.equal(pc.binary_length(array), 0), pc.utf8_is_space(array))
+            blank = pc.match_substring_regex(array, _NOTHING_SEEN)
             found |= np.asarray(pc.fill_null(pc.or_(blank, pc.match_substring(array, "\0")), False))
     return found
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from merestone.dataclass import dataclass
 from merestone.json_value import JsonObject
+from merestone.masking import masked_within
 from merestone.source.port import SourceSpec
 
 
@@ -129,5 +130,5 @@ class Publication:
     notices: tuple[str, ...] = ()
 
     def to_json(self) -> JsonObject:
-        """The settings as they stand in the run record."""
-        return asdict(self)
+        """The settings as they stand in the run record, without secrets."""
+        return {name: masked_within(each) for name, each in asdict(self).items()}

@@ -448,7 +448,7 @@ def _places(values: JsonObject, base: str, report: Report) -> dict[KeyPath, str]
         if not isinstance(value, str):
             continue
         try:
-            place = parse_place(value, base=base)
+            place = parse_place(value, base=base, field="destination" if key == ("destination",) else None)
         except UsageError as fault:
             report.add(key, fault.message, fault.hint or "")
         else:

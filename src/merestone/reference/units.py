@@ -151,7 +151,11 @@ def _unit_of(text: str) -> Unit | None:
     found = symbols.get(text) or names.get(_plain(text))
     if found is not None:
         return found
-    return Unit(text) if text in _CURRENCIES else _ucum(text)
+    money, per, base = text.partition("/")
+    if money in _CURRENCIES:  # also a price: EUR/m2
+        of = _unit_of(base) if per else None
+        return Unit(text) if not per else None if of is None or of.code == "none" else Unit(f"{money}/{of.code}")
+    return _ucum(re.sub("[\u00b5\u03bc]", "u", text))  # UCUM has u for micro
 
 
 @lru_cache(maxsize=1)

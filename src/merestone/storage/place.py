@@ -27,6 +27,9 @@ from merestone.masking import masked
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: C: is a drive
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}?")
+_BARE: Final = re.compile(
+    r"(?:^|/)(\$[A-Za-z_][A-Za-z0-9_]*|%[A-Za-z_][A-Za-z0-9_]*%)(?=/|$)"
+)  # a whole name of a path that a shell would replace
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DRIVE: Final = re.compile(r"/?[A-Za-z]:(?:[\\/]|$)")
 _BAD_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -213,6 +216,11 @@ def _expanded(text: str, environ: Mapping[str, str], refused: _Refusal) -> tuple
             raise refused(f"names the environment variable {name}, which is {state}", f"set it: export {name}=...")
         return held
 
+    bare = _BARE.search(text) if refused.field == "destination" else None  # it would be made as a folder
+    if bare is not None:
+        raise refused(
+            f"holds {bare[1]}, which stays as it is", f"write ${{{bare[1].strip('$%')}}} for the environment variable, or another name"
+        )
     return _VARIABLE.sub(value, text), named
 
 

@@ -214,7 +214,10 @@ def test_evolution_that_breaks_readers_is_refused(new, problem):
     assert any(problem in each for each in check_evolution(OLD, new))
 
 
-@pytest.mark.parametrize("spelled", ["timestamp[us, tz=UTC]", "timestamp[us, UTC]"])
+@pytest.mark.parametrize(
+    "spelled",
+    ["timestamp[us, tz=UTC]", "timestamp[us, UTC]", "timestamp[us,tz=UTC]", "Timestamp[us, tz=Etc/UTC]", "timestamp[us, tz=+00:00]"],
+)
 def test_a_type_may_be_spelled_as_arrow_does(spelled):
     text = schema_text().replace("timestamp[us, UTC]", spelled)
     assert spelled in text

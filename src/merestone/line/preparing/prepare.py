@@ -144,8 +144,14 @@ def prepare(
         processing=processing,
         findings=tuple(findings),
         unreadable=unreadable,
-        columnless=len(delivery.schema) == (delivery.geometry is not None) + len(delivery.other_geometries),
+        columnless=_is_columnless(delivery),
     )
+
+
+def _is_columnless(delivery: Delivery) -> bool:
+    """Whether nothing is delivered but a geometry; columns of KML's own are there in each document, also in one without a placemark."""
+    own = (delivery.geometry is not None) + len(delivery.other_geometries)
+    return len(delivery.schema) == own or (delivery.driver == "KML" and delivery.rows == 0)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------------------------

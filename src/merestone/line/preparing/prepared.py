@@ -21,6 +21,7 @@ from merestone.line.preparing.placement import Placement
 from merestone.line.preparing.projection import Projection
 from merestone.line.preparing.reading import KEY, Reading
 from merestone.line.preparing.whole_rules import WholeRules
+from merestone.masking import masked
 from merestone.publication.publication import Publication
 from merestone.results.finding import Finding
 from merestone.source.port import Delivery, Source
@@ -40,7 +41,7 @@ class Prepared:
         processing: what decides a verdict on the same bytes, as manifests have it.
         findings: what is wrong before a row is read.
         unreadable: rows cannot be keyed, placed or transformed at all.
-        columnless: nothing is delivered but a geometry: text formats have no columns where they have no rows.
+        columnless: nothing is delivered but what the format itself gives: text formats have no columns where they have no rows.
     """
 
     publication: Publication
@@ -88,7 +89,7 @@ class Prepared:
         spec = self.publication.source
         operation = self.projection.operation
         return {
-            "path": found.path,
+            "path": masked(found.path),
             "driver": found.driver,
             "layer": found.layer,
             "encoding": found.encoding,

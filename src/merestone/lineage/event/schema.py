@@ -283,7 +283,12 @@ def _parse(text: str) -> tuple[LineageSchema | None, list[str]]:
 
 def _spelled(kind: Any) -> Any:
     """A type by the name that it has here, however it is spelled."""
-    return _SPELLINGS.get(kind, kind) if isinstance(kind, str) else kind
+    if not isinstance(kind, str):
+        return kind
+    plain = re.sub(
+        r"^timestamp\[\s*us\s*,\s*(?:tz\s*=\s*)?(?:Etc/)?(?:UTC|Z|\+00:00)\s*\]$", "timestamp[us, UTC]", kind.strip(), flags=re.IGNORECASE
+    )
+    return _SPELLINGS.get(plain, plain)
 
 
 def _field_faults(entry: object, place: int) -> Iterator[str]:
