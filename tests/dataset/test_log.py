@@ -52,14 +52,14 @@ def test_status_tells_what_is_fresh_and_what_failed_since(mini):
     dataset = Dataset(mini.store)
     assert status(dataset).since == ()
     attempt(mini, "bad0", "refused", 1, refused_by="contract")
-    fresh = attempt(mini, "same", "unchanged", 2, counts={"delivered": 8, "suppressed": 2})
+    fresh = attempt(mini, "same", "unchanged", 2, counts={"delivered": 8, "suppressed": 2, "held": 1})
     attempt(mini, "bad1", "refused", 3, refused_by="guard")
     attempt(mini, "bad2", "failed", 4)
     attempt(mini, "back", "rolled_back", 5)
     found = status(dataset)
     assert found.fresh_utc == fresh.ended_utc
     assert [each.run_id for each in found.since] == ["bad1", "bad2"]
-    assert found.suppressed_share == 0.25
+    assert (found.suppressed_share, found.held) == (0.25, 1)
     assert (found.version, found.versions, found.features) == (2, 2, 8)
     assert [each["status"] for each in json.loads(jsonout.dumps(found))["since"]] == ["refused", "failed"]
 

@@ -4,6 +4,7 @@ import pytest
 from shapely import Point
 
 from estate import Estate, save
+from merestone.dataset.log import status
 from merestone.dataset.withdrawn import read_withdrawn
 from merestone.errors import UsageError
 from merestone.line.rollback import roll_back
@@ -149,3 +150,25 @@ def test_a_key_that_reads_like_conditions_is_a_key(tmp_path):
         made.publish(save([{"pid": each, "owner": owner, "geometry": Point(5, 52)} for each in (key, "q")], tmp_path / f"{n}.gpkg"))
     roll_back(made.dataset, to=1, reason="wrong", wrong=[key])
     assert len(read_withdrawn(made.dataset.store, made.manifest())) == 1
+
+
+def test_a_delivery_that_a_roll_back_took_back_makes_nothing_fresh(product):
+    """The promise is kept by what is published: by its own delivery, by one that was the same, before and after."""
+    first = status(product.dataset).fresh_utc
+    assert product.deliver(**WRONG).status == "published"
+    taken = product.deliver(**WRONG)
+    assert taken.status == "unchanged"
+    assert status(product.dataset).fresh_utc > first
+    roll_back(product.dataset, to=1, reason="owners are wrong")
+    assert status(product.dataset).fresh_utc == first
+    refused = product.deliver(**WRONG)
+    assert stopped_for_good(refused)
+    found = status(product.dataset)
+    assert (found.fresh_utc, [each.run_id for each in found.since]) == (first, [refused.run_id])
+    assert product.deliver().status == "unchanged"
+    assert status(product.dataset).fresh_utc > first
+    assert status(product.dataset).since == ()
+
+
+def stopped_for_good(result):
+    return result.refused_by == "guard" and "withdrawn" in {each.rule for each in result.findings}

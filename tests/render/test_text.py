@@ -74,6 +74,13 @@ def test_an_unchanged_delivery_names_the_version_that_stays():
     assert said.startswith("parcels unchanged: 1,000 rows delivered, same content. v1 stays current.")
 
 
+def test_rows_that_are_held_are_not_called_the_same():
+    said = said_of(result(status="unchanged", version=1, unchanged=997, rejected=3, held=2))
+    assert said.startswith(
+        "parcels unchanged: 1,000 rows delivered, 997 with the same content, 3 rejected, 2 held as last accepted. v1 stays current."
+    )
+
+
 def test_an_undecided_precision_is_told_once_and_not_every_night():
     undecided = Finding("geometry", "geometry", "precision", "warning", "7 decimals", "undecided: 99 % of 12 ordinates have 2 decimals", 12)
     other = Finding("service", "day", "freshness", "warning", "1,440 minutes", "a guess", 1)

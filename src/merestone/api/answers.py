@@ -260,6 +260,7 @@ class StatusResult(Shown):
         old_bytes: bytes that only older versions name.
         loose_bytes: bytes that no version names.
         suppressed_share: the share of the last delivery that differed from what is published by noise only.
+        held: rows of the last delivery that were rejected while their last accepted ones stay published: as old as those are.
     """
 
     name: str
@@ -277,6 +278,7 @@ class StatusResult(Shown):
     old_bytes: int
     loose_bytes: int
     suppressed_share: float
+    held: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,6 +201,7 @@ def status(dataset: AnyDataset, *, now: datetime | None = None) -> StatusResult:
         old_bytes=found.old_bytes,
         loose_bytes=found.loose_bytes,
         suppressed_share=found.suppressed_share,
+        held=found.held,
     )
 
 

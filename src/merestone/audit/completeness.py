@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from merestone.columnar.arrays import one_chunk
 from merestone.dataclass import dataclass
 from merestone.dataset.feed import Feed, read_classes
+from merestone.dataset.history import descent
 from merestone.dataset.index import load_table
 from merestone.dataset.manifest import HistoryLine
 from merestone.dataset.tables import IndexRows
@@ -149,12 +150,7 @@ def check_version(
 
 def made_by(dataset: Dataset, version: int) -> Iterator[HistoryLine]:
     """The versions whose runs made a version what it is, newest first: what a roll-back took back is passed over."""
-    wanted: int | None = version
-    for each in dataset.history():
-        if each.version == wanted:
-            if each.rollback is None:
-                yield each
-            wanted = each.parent if each.rollback is None else int(each.rollback["to"])
+    return (each for each in descent(dataset.history(), version) if each.rollback is None)
 
 
 def _check_run(store: Store, attempts: Sequence[RunManifest], found: Completeness, now: datetime, root: str) -> _Outcomes:

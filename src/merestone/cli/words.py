@@ -130,6 +130,8 @@ def status(result: StatusResult) -> str:
         by = f" by its {each.refused_by}" if each.refused_by == "contract" else f" by a {each.refused_by}" if each.refused_by else ""
         lines.append(_row("", f"{_time(each.started_utc)}  {each.status}{by}  run {each.run_id}-{each.attempt}"))
         lines += [_row("", f"  {visible(each.why)}")] if each.why else []
+    if result.held:
+        lines.append(_row("held", f"{plural(result.held, 'row')} of the last delivery rejected; what was accepted before stays"))
     if result.suppressed_share:
         lines.append(_row("noise", f"{percent(result.suppressed_share)} of the last delivery differed within the grid only"))
     loose = f", {size(result.loose_bytes)} by no version (attempts that failed or still run)" if result.loose_bytes else ""

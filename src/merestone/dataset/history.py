@@ -10,7 +10,7 @@ number of versions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -39,6 +39,15 @@ def lines(store: Store, head: Current) -> Iterator[HistoryLine]:
     yield from reversed(head.manifest.history.recent)
     for chunk in reversed(head.manifest.history.chunks):
         yield from reversed(read_chunk(store, chunk))
+
+
+def descent(newest_first: Iterable[HistoryLine], version: int) -> Iterator[HistoryLine]:
+    """The lines of what a version follows, itself first: what a roll-back took back is passed over, the roll-back is not."""
+    wanted: int | None = version
+    for each in newest_first:
+        if each.version == wanted:
+            yield each
+            wanted = each.parent if each.rollback is None else int(each.rollback["to"])
 
 
 def line(store: Store, head: Current, version: int) -> HistoryLine | None:

@@ -5,12 +5,12 @@ Not here: words on a screen (`render`), the changes themselves (`feed`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from merestone.dataclass import dataclass
 from merestone.dataset.current import Current
-from merestone.dataset.history import lines
-from merestone.dataset.manifest import Manifest, ObjectRef
+from merestone.dataset.history import descent, lines
+from merestone.dataset.manifest import HistoryLine, Manifest, ObjectRef
 from merestone.dataset.pages import PartitionFiles, live_files
 from merestone.dataset.record import RunRecord, read_named, record_names
 from merestone.dataset.version import Dataset
@@ -43,8 +43,9 @@ class LogEntry:
 class Status:
     """How a dataset stands.
 
-    `fresh_utc`: when a delivery last proved to be what is published: the end of the newest published or unchanged attempt, None where no
-    record says so. `since`: the attempts that began after it and brought nothing, oldest first. `live_bytes` are named by the current
+    `fresh_utc`: when a delivery last proved to be what is published: the end of the newest published or unchanged attempt for a version that
+    no roll-back took back, None where no record says so. `held`: how many rows of that delivery were rejected while their last accepted
+    ones stay. `since`: the attempts that began after it and brought nothing, oldest first. `live_bytes` are named by the current
     version, `old_bytes` only by older ones, `loose_bytes` by none (attempts that failed or still run); lineage is evidence and not
     counted. `suppressed_share`: of the rows of that delivery, how many differed from what is published by noise only.
     """
@@ -60,6 +61,7 @@ class Status:
     old_bytes: int
     loose_bytes: int
     suppressed_share: float
+    held: int
 
 
 def log(dataset: Dataset) -> list[LogEntry]:
@@ -103,7 +105,8 @@ def status(dataset: Dataset) -> Status:
             else:
                 loose_bytes += size
     records = recent_records(dataset.store, current)
-    good = [record for record in records if record.status in GOOD]
+    standing = _standing(versions, head.version)
+    good = [record for record in records if _proves(record, standing)]
     fresh = max(good, key=lambda record: (record.ended_utc or "", record.started_utc), default=None)
     since = tuple(
         record
@@ -124,7 +127,18 @@ def status(dataset: Dataset) -> Status:
         old_bytes,
         loose_bytes,
         counts.get("suppressed", 0) / delivered if delivered else 0.0,
+        counts.get("held", 0),
     )
+
+
+def _standing(newest_first: Sequence[HistoryLine], version: int) -> frozenset[int]:
+    """The versions that a version follows: what was delivered for another one was taken back."""
+    return frozenset(each.version for each in descent(newest_first, version))
+
+
+def _proves(record: RunRecord, standing: frozenset[int]) -> bool:
+    """Whether a delivery was, at the end of its run, what is published now or became so."""
+    return record.status in GOOD and (record.version is None or record.version in standing)
 
 
 def why(record: RunRecord) -> str:
@@ -146,13 +160,14 @@ def recent_records(store: Store, head: Current) -> list[RunRecord]:
         CorruptError: a record or a piece of the history cannot be read.
     """
     names = {f"{run_id}-{attempt}": name for run_id, attempt, name in record_names(store)}
-    groups = [each.records for each in lines(store, head)]
+    history = list(lines(store, head))
+    groups, standing = [each.records for each in history], _standing(history, head.manifest.version)
     before = {each for group in groups for each in group}
     found = read_named(store, [name for key, name in names.items() if key not in before])
     settled = False
     for group in groups:
         # One group more than needed: an attempt that was refused while another ran began after it and ended before.
-        last, settled = settled, any(each.status in GOOD for each in found)
+        last, settled = settled, any(_proves(each, standing) for each in found)
         if last:
             break
         found += read_named(store, [names[key] for key in group if key in names])

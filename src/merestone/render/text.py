@@ -166,7 +166,7 @@ def _published(result: PublishResult) -> list[str]:
 def _unchanged(result: PublishResult) -> list[str]:
     lines = [
         title(
-            f"{result.name} unchanged: {plural(result.delivered, 'row')} delivered, same content. v{result.version} stays current.",
+            f"{result.name} unchanged: {plural(result.delivered, 'row')} delivered, {_same(result)}. v{result.version} stays current.",
             result.seconds,
         )
     ]
@@ -175,6 +175,14 @@ def _unchanged(result: PublishResult) -> list[str]:
         held = f", {count(result.held)} of them stay as last accepted" if result.held else ""
         lines.append(row("rejected", f"{plural(result.rejected, 'row')} in quarantine{held}"))
     return lines + _findings(_news(result))
+
+
+def _same(result: PublishResult) -> str:
+    """What became of the rows of a delivery that changed nothing: those that were rejected are not known to be the same."""
+    if not result.rejected:
+        return "same content"
+    held = f", {count(result.held)} held as last accepted" if result.held else ""
+    return f"{count(result.unchanged)} with the same content, {count(result.rejected)} rejected{held}"
 
 
 def _news(result: PublishResult) -> list[Finding]:
