@@ -308,7 +308,15 @@ def test_init_drafts_what_publishes_once_the_extent_is_stated(product, merestone
     monkeypatch.chdir(tmp_path)
     ended = merestone("init", product.first, "--out", "drafts", "--owner", "steward@example.org", "--json")
     assert (ended.code, ended.doc["status"]) == (0, "done")
-    assert merestone("contract", "lint", ended.doc["contract"]).code == 0
+    assert ended.doc["unsettled"] == ["extent"]
+    linted = merestone("contract", "lint", ended.doc["contract"])
+    assert (linted.code, "axis_order is a guess: the positions fit both ways round: state the `extent`" in linted.out) == (0, True)
+    checked = merestone("check", ended.doc["publication"])
+    assert (checked.code, "without it a first publish stops" in checked.out) == (0, True)
+    typed = merestone("publish", ended.doc["publication"], "--dry-run").out
+    assert "if not meant: correct the delivery, or its contract" in typed
+    look = next(line for line in typed.splitlines() if line.startswith("  look "))
+    assert merestone(*look.split()[2:]).code == 0, "what is proposed works before anything is published"
     stopped = merestone("publish", ended.doc["publication"], "--json").doc
     assert (stopped["refused_by"], [each["rule"] for each in stopped["findings"] if each["severity"] == "error"]) == (
         "guard",
@@ -321,5 +329,5 @@ def test_init_drafts_what_publishes_once_the_extent_is_stated(product, merestone
     assert again.code == 2
     assert "nothing is overwritten" in again.err
     said = merestone("init", product.first, "--out", "more", "--key", "pid").out
-    assert "next: merestone publish more/first.yaml" in said
+    assert "next: state the `extent` in more/first.contract.yaml, then merestone publish more/first.yaml" in said
     assert json.loads(merestone("init", tmp_path / "nowhere.gpkg", "--json").out)["error"]["kind"] == "source"

@@ -34,12 +34,14 @@ class DraftResult(Shown):
         contract: the contract file.
         publication: the publication file.
         notes: what a person should know before the first publish.
+        unsettled: clauses of the contract that nobody could measure: a first publish stops until they are stated.
     """
 
     status: Literal["done"] = field(default="done", init=False)
     contract: Path
     publication: Path
     notes: tuple[str, ...]
+    unsettled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class InferResult(Shown):
         text: the contract, as YAML.
         key: the columns of the key.
         notes: what a person should know before the contract is used.
+        unsettled: clauses that nobody could measure: a first publish stops until they are stated.
     """
 
     status: Literal["done"] = field(default="done", init=False)
@@ -59,6 +62,7 @@ class InferResult(Shown):
     text: str
     key: tuple[str, ...]
     notes: tuple[str, ...]
+    unsettled: tuple[str, ...] = ()
 
 
 # --- contracts -------------------------------------------------------------------------------------------------------------------------

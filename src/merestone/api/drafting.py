@@ -23,7 +23,7 @@ def draft(
     owner: str | None = None,
     out: Path | None = None,
 ) -> DraftResult:
-    """Draft a contract and a publication file from a delivery. Both publish at once; guesses are marked `# confirm`.
+    """Draft a contract and a publication file from a delivery. Guesses are marked `# confirm`. Both publish at once, but for what is `unsettled`.
 
     Args:
         source: the delivery.
@@ -54,7 +54,7 @@ def draft(
         owner=owner,
         out=None if out is None else os.fspath(out),
     )
-    return DraftResult(made.contract, made.publication, made.notes)
+    return DraftResult(made.contract, made.publication, made.notes, made.unsettled)
 
 
 def infer(
@@ -93,4 +93,4 @@ def infer(
     )
     if out is not None:
         drafts.new_file(os.fspath(out), made.text)
-    return InferResult(None if out is None else os.fspath(out), made.text, made.key, made.notes)
+    return InferResult(None if out is None else os.fspath(out), made.text, made.key, made.notes, made.unsettled)

@@ -21,7 +21,8 @@ def init(
 ) -> int:
     """Draft a contract and a publication file from a delivery.
 
-    Guesses are marked `# confirm` in the drafts; `merestone contract lint` counts them. Both publish at once.
+    Guesses are marked `# confirm` in the drafts; `merestone contract lint` counts them. Both publish at once, with one exception: where
+    positions fit both ways round (as longitude and latitude of Europe do), a person has to state the `extent` first, and `next` says so.
     """
     made = drafting.draft(source, layer=layer, crs=crs, key=key, previous=previous, owner=owner, out=out)
     edge.answer(made, words.drafted(made, compared=previous is not None), as_json=as_json)

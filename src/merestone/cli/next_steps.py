@@ -50,8 +50,19 @@ def _refused(result: PublishResult, command: str, look: str) -> list[str]:
     ]
 
 
-def look_at(file: str, source: str | None) -> str:
-    """The command that compares what is published with the delivery as it is; empty where it has to be mapped or asserted first."""
+def look_at(file: str, source: str | None, current: int | None) -> str:
+    """The command that shows what a guard stopped: the findings on a map, or once there is a version, the change.
+
+    Empty where the delivery has to be mapped or asserted before it can be compared.
+
+    Args:
+        file: the publication file.
+        source: the delivery, where the call named one.
+        current: the version that is published.
+    """
+    if current is None:
+        given = ["--source", source] if source is not None else []
+        return shlex.join(["merestone", "check", file, *given, "--html", "findings.html"])
     publication = places.read_publication(file)
     spec = publication.source
     if publication.columns or spec.crs is not None or spec.encoding is not None or spec.geometry is not None:

@@ -40,7 +40,7 @@ def publish(file: str, source: str | None, confirm: str | None, run_id: str | No
     if as_json:
         for notice in result.notices:
             edge.note(f"note: {notice}")
-    look = next_steps.look_at(file, source) if result.refused_by == "guard" else ""
+    look = next_steps.look_at(file, source, result.current) if result.refused_by == "guard" else ""
     steps = next_steps.publish(result, file, again, look, confirm)
     edge.answer(result, "\n".join([text.publish(result), *steps]), as_json=as_json, report=not result.refused)
     return EXIT_REFUSED if result.refused else EXIT_DONE

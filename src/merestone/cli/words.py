@@ -26,7 +26,7 @@ from merestone.later import later
 from merestone.render import text
 from merestone.results.json_form import to_json
 from merestone.results.result import DiffResult
-from merestone.words import came_of, count, distance, percent, plural, size, visible
+from merestone.words import came_of, count, distance, listed, percent, plural, size, visible
 
 if TYPE_CHECKING:
     import shapely
@@ -54,7 +54,8 @@ def drafted(made: DraftResult, *, compared: bool) -> str:
     lines = [f"drafted {as_typed(str(made.contract))}", f"        {file}", *(f"  {visible(each)}" for each in made.notes)]
     if not compared:
         lines.append("  with --previous OLD, keys are judged by what they join, and columns that each export makes anew are found")
-    return "\n".join([*lines, f"  next: {shlex.join(['merestone', 'publish', file])}"])
+    settle = f"state the {listed([f'`{each}`' for each in made.unsettled], len(made.unsettled))} in {as_typed(str(made.contract))}, then "
+    return "\n".join([*lines, f"  next: {settle if made.unsettled else ''}{shlex.join(['merestone', 'publish', file])}"])
 
 
 def written(result: ReadResult) -> str:

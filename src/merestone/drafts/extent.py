@@ -66,8 +66,9 @@ def with_extent(facts: ContractFacts, found: tuple[Verdict, Census], bounds: Box
     )
     boxes = (_grown((west, south, east, north), facts), _grown((south, west, north, east), facts))
     notes.append(f"the positions fit both ways round ({'; '.join(verdict.evidence)}): a first publish stops until an `extent` is stated")
+    mark = Note("the positions fit both ways round: state the `extent` below, or a first publish stops", confirm=True)
     notes += [f"extent: [{', '.join(f'{each:.10g}' for each in box)}] {said}" for said, box in zip(words, boxes, strict=True)]
-    return replace(facts, extents=tuple(zip(words, boxes, strict=True)))
+    return replace(facts, extents=tuple(zip(words, boxes, strict=True)), notes={**facts.notes, "axis_order": mark})
 
 
 def _grown(bounds: Box, facts: ContractFacts) -> Box:

@@ -60,11 +60,12 @@ _FINEST = {True: 9, False: 5}  # measured decimals beyond these are the noise of
 
 @dataclass(frozen=True, slots=True)
 class InitResult:
-    """The files written (contract, publication), and what a person should know."""
+    """The files written (contract, publication), what a person should know, and the clauses without which a first publish stops."""
 
     contract: Path
     publication: Path
     notes: tuple[str, ...]
+    unsettled: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[Path, Path]:
@@ -77,6 +78,7 @@ class Drafted:
     """The text of a contract; the key; the CRS that had to be asserted; what a person should know.
 
     lost: the share of rows that the contract rejects, of the export of which it rejects more. others: an export has other columns.
+    unsettled: clauses that a person has to state, or a first publish stops.
     """
 
     text: str
@@ -85,6 +87,7 @@ class Drafted:
     notes: tuple[str, ...]
     lost: float
     others: bool
+    unsettled: tuple[str, ...] = ()
 
 
 def init(
@@ -143,7 +146,7 @@ def init(
         )
     )
     _write(folder, {contract_path: made.text, publication_path: publication_text})
-    return InitResult(contract_path, publication_path, tuple(notes))
+    return InitResult(contract_path, publication_path, tuple(notes), made.unsettled)
 
 
 def draft(
@@ -224,7 +227,8 @@ def _draft(
     others = bool(found.aside) or (found.both is not None and bool(found.both.gone))
     if found.apart:
         notes.append("publish refuses the older export, whose key is of another type")
-    return Drafted(contract_text, found.chosen.columns, asserted, tuple(notes), lost, others)
+    unsettled = ("extent",) if facts.extents else ()
+    return Drafted(contract_text, found.chosen.columns, asserted, tuple(notes), lost, others, unsettled)
 
 
 @dataclass(frozen=True, slots=True)

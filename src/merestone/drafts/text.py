@@ -159,7 +159,7 @@ def draft_contract(facts: ContractFacts) -> str:
     if facts.extent is not None:
         lines.append(_line("extent", _box(facts.extent), notes))
     if facts.extents:
-        lines += _comment_lines("The positions fit both ways round. Keep the line that is right, without its mark, and delete the other:")
+        lines += _comment_lines("The positions fit both ways round. Take the # away from the line that is right, and delete the other:")
         lines += [line for words, box in facts.extents for line in _comment_lines(f"extent: {_box(box)}  # {words}")]
     if facts.key:
         lines.append(_line("key", _names(facts.key), notes))
@@ -241,7 +241,7 @@ def draft_publication(facts: PublicationFacts) -> str:
         lines.append(_line("extra_columns", "warn", notes))
     lines.append("# guard: {max_changed_fraction: 0.2}             # a larger change waits for a person")
     if facts.max_rejected is None:
-        lines.append("# rejects: {max_fraction: 0, published: hold}    # share of rows that may be rejected before the delivery is")
+        lines.append("# rejects: {max_fraction: 0, published: hold}    # with more rejected rows the delivery is refused")
     else:
         lines.append(_line("rejects", _flow({"max_fraction": facts.max_rejected}), notes))
     return "\n".join(lines) + "\n"

@@ -204,6 +204,8 @@ def _stopped(result: PublishResult) -> list[str]:
         lines.append(row("change", f"{_classes(result.delta)}; {count(result.unchanged)} unchanged"))
     if result.current is not None:
         lines.append(f"  if not meant: correct the delivery; v{result.current} stays current until then")
+    else:
+        lines.append("  if not meant: correct the delivery, or its contract; nothing is published until then")
     return lines
 
 

@@ -626,7 +626,7 @@ AXIS_ORDER = Rule(
         "undecidable": FindingWords(
             "positions that show which ordinate is x in {crs}",
             "undecidable whether x and y are swapped: {evidence}. Positions are {ways}, read as x y",
-            "State in the contract the `extent` in which positions lie, as xmin, ymin, xmax, ymax.",
+            "State in the contract the `extent` in which positions lie, as xmin, ymin, xmax, ymax: without it a first publish stops.",
         ),
     },
 )
