@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ from shapely import points as shapely_points
 from shapely import to_wkb
 
 from estate import geoparquet
+from merestone.line import environment
 from merestone.line.judging import guards_before_processing as before
 from merestone.line.judging.mass_change import column_cause
 
@@ -248,6 +250,43 @@ def test_geometry_that_is_missing_is_guarded_from_the_first_version_on(product, 
     stop = product.publish(night.save(tmp_path / "1.parquet"))
     assert (stop.result.refused_by, product.version) == ("guard", None), stop.said
     assert product.publish(tmp_path / "1.parquet", confirm=stop.result.confirm).status == "published"
+
+
+def test_a_token_that_does_not_fit_says_why_and_a_stop_that_is_repeated_prints_the_same_one(product, tmp_path, monkeypatch):
+    product.settings["guard"] = {"min_touched": 0, "max_removed_fraction": 0.1, "max_changed_fraction": 10}
+    first, half, less = (Night() for _ in range(3))
+    halve(half)
+    less.keep(less.pid % 3 == 0)
+    for name, night in (("1", first), ("2", half), ("3", less)):
+        night.save(tmp_path / f"{name}.parquet")
+
+    def said(name, confirm=None):
+        done = product.publish(tmp_path / f"{name}.parquet", confirm=confirm).result
+        return done, "; ".join(done.notices)
+
+    published, why = said("1", "aaaa-bbbb")
+    assert (published.status, why) == ("published", "the token aaaa-bbbb was not needed: no guard stopped the run")
+    stop, why = said("2")
+    assert why == ""
+    again, why = said("2", "aaaa-bbbb")
+    assert why == "the token aaaa-bbbb does not fit: no run of this dataset gave it out"
+    assert (again.confirm, again.expires) == (stop.confirm, stop.expires)
+    other, why = said("3", stop.confirm)
+    assert why == f"the token {stop.confirm} does not fit: it is the word for another delivery"
+    assert other.confirm != stop.confirm
+    product.settings["guard"] |= {"min_key_survival": 0.9}
+    _, why = said("2", stop.confirm)
+    assert "other guards stopped the run than it is for (key_survival)" in why
+    product.settings["guard"].pop("min_key_survival")
+    now = environment.now
+    monkeypatch.setattr(environment, "now", lambda: now() + timedelta(days=8))
+    late, why = said("2", stop.confirm)
+    assert "it has expired (given out 2" in why
+    assert late.confirm != stop.confirm
+    assert said("2", late.confirm)[0].status == "published"
+    said("1")
+    _, why = said("3", other.confirm)
+    assert "it was given out against v1, and v3 is current; it has expired" in why
 
 
 def everything(product):

@@ -351,6 +351,42 @@ def token(parent: str | None, delivery: str, guards: Collection[str], issued_utc
     return f"{digest[:4]}-{digest[4:]}"
 
 
+def unfit(
+    given: str,
+    issued: JsonObject | None,
+    *,
+    delivered: bool,
+    against: int | None,
+    version: int | None,
+    guards: Collection[str],
+    oldest_utc: str,
+) -> str:
+    """Why a token does not confirm a stop, in a sentence.
+
+    Args:
+        given: the token.
+        issued: what the run that gave it out noted of it; None where none did.
+        delivered: whether that run was of the same delivery.
+        against: the version that was current then.
+        version: the version that is current.
+        guards: those that fired now.
+        oldest_utc: the time before which tokens have expired.
+    """
+    if issued is None:
+        return f"the token {given} does not fit: no run of this dataset gave it out"
+    named = issued.get("guards") or []
+    others = sorted(set(guards) - set(named))
+    reasons = [] if delivered else ["it is the word for another delivery"]
+    if against != version:
+        was, now_is = (f"v{each}" if each is not None else "no version" for each in (against, version))
+        reasons.append(f"it was given out against {was}, and {now_is} is current")
+    if others:
+        reasons.append(f"other guards stopped the run than it is for ({', '.join(others)})")
+    if str(issued.get("issued_utc", "")) < oldest_utc:
+        reasons.append(f"it has expired (given out {issued.get('issued_utc')})")
+    return f"the token {given} does not fit: {'; '.join(reasons) or 'it is damaged'}"
+
+
 def confirms(
     given: str, issued: JsonObject, *, parent: str | None, delivery: str, guards: Collection[str], now_utc: str, oldest_utc: str
 ) -> bool:

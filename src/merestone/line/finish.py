@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Literal
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from merestone.errors import InternalError, MerestoneError, UsageError
 from merestone.json_value import JsonObject
 from merestone.line import environment
 from merestone.line.run import Run, begin_attempt
+from merestone.line.tokens import expiry, token_for
 from merestone.lineage.store.witness import seen
 from merestone.lineage.store.writing import Besides, SealedRun
 from merestone.results.finding import Finding
@@ -26,8 +26,6 @@ from merestone.results.result import PublishResult
 from merestone.writer.commit import RunningAttempt, begun
 from merestone.writer.files import write_table
 from merestone.writer.records import version_of
-
-TOKEN_DAYS = 7  # how long a confirmation token holds
 
 
 def fates(result: PublishResult) -> dict[str, int]:
@@ -63,14 +61,13 @@ def refuse(run: Run, findings: Sequence[Finding], by: Literal["contract", "guard
         )
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))
     warned = tuple(each for each in result.findings if by == "guard" and each not in ordered)  # before the stop
-    result = replace(result, status="refused", refused_by=by, findings=(*ordered, *warned), version=run.parent_version)
+    notices = (*result.notices, run.doubt) if run.doubt and by == "guard" else result.notices
+    result = replace(result, status="refused", refused_by=by, findings=(*ordered, *warned), notices=notices, version=run.parent_version)
     if by == "guard" and received is not None and run.attempt is not None:
-        now = environment.now()
-        issued = environment.stamp(now)
         fired = guards.fired(findings)
-        token = guards.token(run.parent_sha256, received.set_digest, fired, issued)
+        token, issued = token_for(run, fired)
         run.confirmations = [{"token": token, "issued_utc": issued, "guards": fired}]
-        result = replace(result, confirm=token, expires=environment.stamp(now + timedelta(days=TOKEN_DAYS)))
+        result = replace(result, confirm=token, expires=expiry(issued))
     return finish(run, result)
 
 
@@ -83,6 +80,9 @@ def finish(run: Run, result: PublishResult, lineage: SealedRun | None = None) ->
     result = replace(result, seconds=run.seconds, run_id=run.run_id)
     if result.status == "published" and run.parent_version == result.version:
         result = replace(result, status="unchanged")
+    if result.status != "refused" and run.settings.confirm is not None and not run.confirmations:
+        unused = f"the token {run.settings.confirm} was not needed: no guard stopped the run"
+        result = replace(result, notices=(*result.notices, unused))
     attempt = run.attempt
     if attempt is None:
         return result

@@ -24,7 +24,6 @@ from merestone.line.comparing.kept_findings import kept_findings
 from merestone.line.finish import failed, finish, refuse
 from merestone.line.judging.change_verdict import held_breach, judge, planned, published_before
 from merestone.line.judging.delivery_promises import delivery_promises
-from merestone.line.judging.guarding import confirmed
 from merestone.line.judging.guards_before_processing import stops_before_processing
 from merestone.line.preparing.prepare import prepare
 from merestone.line.processing.neighbourhood import judge_version
@@ -33,6 +32,7 @@ from merestone.line.receiving.receive import receive, without_consequences, with
 from merestone.line.receiving.row_evidence import RowEvidence
 from merestone.line.run import Run, begin_attempt, begin_by_bytes
 from merestone.line.settings import PublishSettings
+from merestone.line.tokens import confirmed
 from merestone.line.undisturbed import undisturbed
 from merestone.line.writing.write import write_version
 from merestone.publication.publication import Publication

@@ -66,6 +66,7 @@ class Run:
     evidence: RowEvidence = field(default_factory=lambda: RowEvidence(hold=True))
     rejects_file: ObjectRef | None = None
     confirmations: list[JsonObject] = field(default_factory=list)
+    doubt: str = ""  # why the token that came with the run does not fit
     prepared: Prepared | None = None
     received: Received | None = None
     bytes_sha256: str | None = None

@@ -1,19 +1,13 @@
-"""The guards of a run: those that keys and measures decide, and the word of the person who lets one pass.
+"""The guards of a run that keys and measures decide.
 
-Not here: the guards and their words (`change.guards`), the share of changed features (`change_verdict`, `guards_before_processing`).
+Not here: the guards and their words (`change.guards`), the word of the person who lets one pass (`line.tokens`), the share of changed features (`change_verdict`, `guards_before_processing`).
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from merestone.change import guards
 from merestone.dataset.known import Known
-from merestone.dataset.log import recent_records
-from merestone.dataset.record import read_records
 from merestone.gate.freshness import older
-from merestone.line import environment
-from merestone.line.finish import TOKEN_DAYS
 from merestone.line.judging.mass_change import partitions_gone, renumbered
 from merestone.line.run import Run
 from merestone.results.finding import Finding
@@ -71,33 +65,3 @@ def emptied(run: Run, known: Known) -> list[Finding]:
         return [] if gone is None else [gone]
     again = guards.withdrawn(received.set_digest, run.head.manifest.withdrawn, keyed)
     return [gone] if again is None else [gone, again]
-
-
-def confirmed(run: Run, stops: list[Finding]) -> bool:
-    """Whether the run came with the token of exactly this stop; notes who confirmed."""
-    given = run.settings.confirm
-    if given is None:
-        return False
-    now = environment.now()
-    for record in recent_records(run.store, run.head) if run.head else read_records(run.store):
-        for issued in record.confirmations:
-            if guards.confirms(
-                given,
-                issued,
-                parent=run.parent_sha256,
-                delivery=run.delivery.set_digest,
-                guards=guards.fired(stops),
-                now_utc=environment.stamp(now),
-                oldest_utc=environment.stamp(now - timedelta(days=TOKEN_DAYS)),
-            ):
-                run.confirmations = [
-                    {
-                        "token": given,
-                        "guards": guards.fired(stops),
-                        "issued_utc": issued["issued_utc"],
-                        "used_utc": environment.stamp(now),
-                        "by": environment.who(),
-                    }
-                ]
-                return True
-    return False
