@@ -7,6 +7,7 @@ import pytest
 from shapely import Point, Polygon, box
 
 from estate import Estate, geoparquet
+from merestone import check
 
 BOW = Polygon([(5, 52), (6, 53), (6, 52), (5, 53)])
 GOOD = {f"p{n}": ("home", box(5 + n / 100, 52, 5.005 + n / 100, 52.01)) for n in range(9)}
@@ -53,6 +54,24 @@ def test_a_row_that_is_removed_is_not_held_to_it(product, tmp_path):
     night = product.publish(delivery(tmp_path / "2.parquet", {**GOOD, "p3": ("home", BOW)}))
     assert night.status == "published"
     assert night.classes["p3"] == "removed"
+
+
+def test_more_rejected_rows_than_the_publication_lets_pass_name_the_limit_and_their_share(product, tmp_path):
+    product.settings["rejects"]["max_fraction"] = 0.2
+    path = delivery(tmp_path / "2.parquet", {**GOOD, "p3": ("home", BOW), "p5": ("home", BOW), "p7": ("home", BOW)})
+    night = product.publish(path)
+    assert (night.status, night.result.refused_by) == ("refused", "contract")
+    checked = check(product.folder / "product.yaml", source=path)
+    assert checked.status == "fail"
+    for findings in (night.result.findings, checked.findings):
+        found = next(each for each in findings if each.rule == "rejected_share")
+        assert (found.expected, found.observed) == (
+            "at most 20 % of the rows rejected, as `rejects.max_fraction` says",
+            "33 % of the rows rejected (3 of 9)",
+        )
+    product.settings["rejects"]["max_fraction"] = 0.4
+    assert product.publish(path).status != "refused"
+    assert not any(each.rule == "rejected_share" for each in product.publish(path).result.findings)
 
 
 def test_under_the_contract_of_the_last_version_a_held_row_was_judged_before(product, tmp_path):

@@ -105,6 +105,8 @@ def test_extra_and_missing_columns_are_named_all_at_once():
     assert [(rule, field) for rule, field, _ in said(both)] == [("missing", "u"), ("missing", "v"), ("extra", "x"), ("extra", "y")]
     warned = plan(agreed(("pid", TEXT)), delivery, extra="warn")
     assert [each.severity for each in warned.findings] == ["warning", "warning"]
+    assert all("extra_columns" in each.remedy for each in both.findings if each.rule == "extra")
+    assert not any("extra_columns" in each.remedy for each in warned.findings)  # it is set already
 
 
 @pytest.mark.parametrize(

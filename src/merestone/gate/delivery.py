@@ -22,7 +22,7 @@ from merestone.gate.findings import NAMED
 from merestone.geometry.kernel_values import Scan
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
-from merestone.words import listed, ordinate
+from merestone.words import listed, ordinate, percent
 
 _OUTSIDE = 0.01  # of the rows
 _BOX_ROUNDING = 2.0**-23  # of the largest ordinate: boxes are often kept in single precision
@@ -278,6 +278,20 @@ def other_crs(agreed: str, delivered: str, way: str) -> Finding:
         way: the operation between them, and its accuracy.
     """
     return catalogue.CRS_MISMATCH.finding("crs", case="transformed", severity="warning", agreed=agreed, delivered=delivered, way=way)
+
+
+def rejected_share(rejected: int, rows: int, limit: float) -> Finding | None:
+    """A larger share of rejected rows than the publication lets pass; where it lets none pass, each rejected row says it by itself.
+
+    Args:
+        rejected: how many rows go to quarantine.
+        rows: of how many.
+        limit: the share that passes.
+    """
+    if not limit or rejected <= limit * rows:
+        return None
+    share = percent(rejected / rows)
+    return catalogue.REJECTED_SHARE.finding("", count=rejected, limit=percent(limit), share=share, rejected=rejected, rows=rows)
 
 
 def no_rows(rows: int, *, allowed: bool) -> Finding | None:

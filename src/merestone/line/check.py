@@ -20,7 +20,7 @@ from merestone.engine.port import Engine
 from merestone.engine.threads import Threads
 from merestone.errors import InternalError
 from merestone.gate import raster as gate_raster
-from merestone.gate.delivery import far_out, no_rows
+from merestone.gate.delivery import far_out, no_rows, rejected_share
 from merestone.line import environment
 from merestone.line.finding_places import Passes, layer, places_of, shown, write_layer
 from merestone.line.judging.delivery_promises import delivery_promises
@@ -172,6 +172,8 @@ def _ended(
 ) -> tuple[CheckResult, str | None]:
     """The result, and what is made of its places. `passes` is what reading the rows found, None where they could not be read."""
     rows, refused = (passes[0].rows, int(passes[1].rejected.sum())) if passes else (0, 0)
+    too_many = rejected_share(refused, rows, publication.rejects.max_fraction)
+    findings = findings if too_many is None else [*findings, too_many]
     breach = any(each.severity == "error" and not each.per_row for each in findings)
     fails = breach or refused > publication.rejects.max_fraction * rows
     ordered = tuple(sorted(findings, key=lambda each: each.severity != "error"))

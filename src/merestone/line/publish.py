@@ -19,6 +19,7 @@ from merestone.engine.threads import Threads
 from merestone.errors import UnknownOutcomeError
 from merestone.gate.delivery import far_out
 from merestone.gate.findings import faults_of
+from merestone.gate.delivery import rejected_share
 from merestone.line import environment
 from merestone.line.comparing.kept_findings import kept_findings
 from merestone.line.finish import failed, finish, refuse
@@ -163,7 +164,11 @@ def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the o
     bad = int(processed.rejected.sum())
     if bad and terms.parent.rekeyed:
         findings.append(catalogue.KEY_MIGRATION.finding(terms.reading.key_name, count=bad))
-    if _refusing(findings) or bad > run.publication.rejects.max_fraction * received.rows:
+    limit = run.publication.rejects.max_fraction
+    too_many = rejected_share(bad, received.rows, limit)
+    if too_many is not None:
+        findings.append(too_many)
+    if _refusing(findings) or bad > limit * received.rows:
         return refuse(run, findings, "contract")
 
     with run.stage("pass 2"):

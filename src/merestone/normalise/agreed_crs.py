@@ -56,7 +56,10 @@ def _check_column(column: GeometryColumn, epsg: int, field: str, accepted: Seque
         return [_mismatch(field, agreed, f"CRS could not be identified ({identity.name or column.crs[:60]}): {identity.reason}", identity)]
     if identity.code is not None and identity.code in accepted and identity.compound == bool(target.is_compound):
         return []
-    return [_mismatch(field, agreed, f"{identity.code or 'a CRS without a code'} ({identity.name}) where {agreed} is agreed", identity)]
+    what = f"{identity.code or 'a CRS without a code'} ({identity.name}) where {agreed} is agreed"
+    if identity.code is not None and identity.code in accepted:
+        return [catalogue.CRS_MISMATCH.finding(field, agreed=agreed, what=what)]  # accepted, and of other dimensions
+    return [_mismatch(field, agreed, what, identity)]
 
 
 def _mismatch(field: str, agreed: str, observed: str, found: Identity) -> Finding:

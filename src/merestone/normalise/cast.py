@@ -231,7 +231,9 @@ def _in_yaml(name: str) -> str:
 
 
 def _extra(name: str, extra_columns: Literal["refuse", "warn"]) -> Finding:
-    return catalogue.EXTRA.finding(name, severity="error" if extra_columns == "refuse" else "warning", name=name)
+    if extra_columns == "warn":
+        return catalogue.EXTRA.finding(name, case="let_pass", severity="warning", name=name)
+    return catalogue.EXTRA.finding(name, name=name)
 
 
 def _twice(target: str, first: str, second: str) -> Finding:

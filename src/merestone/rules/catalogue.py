@@ -48,6 +48,19 @@ NO_ROWS = Rule(
         "See whether the export broke off. An empty delivery passes only where the caller allows it.",
     ),
 )
+REJECTED_SHARE = Rule(
+    surface="schema",
+    code="rejected_share",
+    title="No larger share of the rows is rejected than `rejects.max_fraction` lets pass.",
+    check="gate.delivery.rejected_share",
+    scope="delivery",
+    refuses="delivery",
+    words=FindingWords(
+        "at most {limit} of the rows rejected, as `rejects.max_fraction` says",
+        "{share} of the rows rejected ({rejected:,} of {rows:,})",
+        "Correct these rows at the source. Where so many are to go to quarantine, state a larger share.",
+    ),
+)
 EXTRA = Rule(
     surface="schema",
     code="extra",
@@ -62,6 +75,11 @@ EXTRA = Rule(
         "Agree on {name} (a MINOR version), leave it out of the export, or set `extra_columns: warn` in the publication file.",
     ),
     cases={
+        "let_pass": FindingWords(
+            "only columns of the contract",
+            "{name} not in the contract",
+            "Agree on {name} (a MINOR version), or leave it out of the export.",
+        ),
         "twice": FindingWords(
             "one column for {name}",
             "{first} and {second} both stand for {name}",

@@ -1,6 +1,7 @@
 """The guards of a run that keys and measures decide.
 
-Not here: the guards and their words (`change.guards`), the word of the person who lets one pass (`line.tokens`), the share of changed features (`change_verdict`, `guards_before_processing`).
+Not here: the guards and their words (`change.guards`), the word of the person who lets one pass (`line.tokens`), the share of changed
+features (`change_verdict`, `guards_before_processing`).
 """
 
 from __future__ import annotations
