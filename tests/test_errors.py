@@ -15,7 +15,7 @@ KNOWN = {
     "ConflictError": ("conflict", 5, True),
     "StampError": ("stamp", 5, False),
     "CorruptError": ("corrupt", 6, False),
-    "UnknownOutcomeError": ("unknown", 7, False),
+    "UnknownOutcomeError": ("unknown", 7, True),
     "MissingError": ("missing", 8, False),
     "InternalError": ("internal", 70, False),
 }
@@ -41,7 +41,7 @@ def test_no_two_kinds_share_a_code_but_conflicts_and_none_is_that_of_done_or_ref
 def test_an_error_survives_the_way_back_from_a_worker(kind):
     back = pickle.loads(pickle.dumps(kind("what", field="where", hint="next")))  # noqa: S301 - our own bytes
     assert type(back) is kind
-    assert back.to_json() == {"kind": kind.kind, "message": "what", "field": "where", "hint": "next"}
+    assert back.to_json() == {"kind": kind.kind, "retry": kind.retry, "message": "what", "field": "where", "hint": "next"}
     assert str(back) == "what"
 
 

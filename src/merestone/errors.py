@@ -9,7 +9,7 @@ Not here: refusal. A delivery that breaks its contract, or a change that trips a
     ├── ConflictError        conflict     5   another publisher won (retry)
     ├── StampError           stamp        5   a contract's stamp stands for something else
     ├── CorruptError         corrupt      6   the published state contradicts itself
-    ├── UnknownOutcomeError  unknown      7   the outcome of the commit is unknown
+    ├── UnknownOutcomeError  unknown      7   the outcome of the commit is unknown (retry)
     ├── MissingError         missing      8   something this machine lacks (a grid, an extra)
     └── InternalError        internal    70   a fault of Merestone itself
 
@@ -70,9 +70,9 @@ class MerestoneError(Exception):
         """Survive the way back from a worker process."""
         return _rebuild, (type(self), self.message, self.field, self.marked_hint)
 
-    def to_json(self) -> dict[str, str | None]:
-        """The error as an object: kind, message, field and hint."""
-        return {"kind": self.kind, "message": self.message, "field": self.field, "hint": self.hint}
+    def to_json(self) -> dict[str, str | bool | None]:
+        """The error as an object: kind, whether a retry helps, message, field and hint."""
+        return {"kind": self.kind, "retry": self.retry, "message": self.message, "field": self.field, "hint": self.hint}
 
 
 def _rebuild(cls: type[MerestoneError], message: str, field: str | None, hint: str | None) -> MerestoneError:
@@ -124,10 +124,11 @@ class CorruptError(MerestoneError):
 
 
 class UnknownOutcomeError(MerestoneError):
-    """The outcome of the commit is unknown. Nothing was deleted; the next run names who became current."""
+    """The outcome of the commit is unknown. Nothing was deleted; the next run finds out and says who became current."""
 
     kind = "unknown"
     exit_code = 7
+    retry = True
 
 
 class MissingError(MerestoneError):

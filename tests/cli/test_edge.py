@@ -33,10 +33,11 @@ def test_an_error_is_told_with_its_next_step_and_code(kind, capsys):
 @pytest.mark.parametrize("kind", [each for each in MerestoneError.__subclasses__() if each is not InternalError])
 def test_with_json_an_error_is_one_object_on_standard_output(kind, capsys):
     code, out, err = end(capsys, raises(kind("the thing broke", field="thing", hint="do this")), as_json=True)
-    error = {"kind": kind.kind, "message": "the thing broke", "field": "thing", "hint": "do this"}
+    error = {"kind": kind.kind, "retry": kind.retry, "message": "the thing broke", "field": "thing", "hint": "do this"}
     assert json.loads(out) == {"status": "error", "error": error}
     assert out.count("\n") == 1
     assert code == kind.exit_code
+    assert f'"retry": {json.dumps(kind.retry)}' in out, "as the script of docs/how-to/nightly-job.md looks for it"
     assert "the thing broke" in err
 
 
@@ -109,7 +110,13 @@ def test_a_command_that_commits_and_fails_tells_the_failure_itself(capsys):
 def test_wrong_usage_names_option_and_help(merestone):
     ended = merestone("rollback", "somewhere", "--to", "1", "--json")
     assert ended.code == 2
-    error = {"kind": "usage", "message": "Missing option '--reason'", "field": "reason", "hint": "merestone rollback --help"}
+    error = {
+        "kind": "usage",
+        "retry": False,
+        "message": "Missing option '--reason'",
+        "field": "reason",
+        "hint": "merestone rollback --help",
+    }
     assert ended.doc["error"] == error
     assert merestone("read", "--json").doc["error"]["hint"] == "merestone read --help"
     assert merestone("nonsense", "--json").doc["error"]["kind"] == "usage"

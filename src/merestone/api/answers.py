@@ -348,6 +348,7 @@ class Failure(TypedDict):
     """Why a command could not run."""
 
     kind: str
+    retry: bool
     message: str
     field: str | None
     hint: str | None
@@ -359,7 +360,7 @@ class ErrorResult:
 
     Attributes:
         status: error.
-        error: kind, message, field and hint; see the reference of errors.
+        error: kind, whether a retry helps, message, field and hint; see the reference of errors.
     """
 
     status: Literal["error"] = field(default="error", init=False)

@@ -195,11 +195,11 @@ def _interrupted(message: str, code: int, call: Call) -> int:
         click.echo(err=True)  # a terminal has written ^C
     click.echo(f"merestone: {message}", err=True)
     if call.as_json:
-        _error({"kind": "interrupted", "message": message, "field": None, "hint": None})
+        _error({"kind": "interrupted", "retry": True, "message": message, "field": None, "hint": None})
     return code
 
 
-def _error(error: dict[str, str | None]) -> None:
+def _error(error: dict[str, str | bool | None]) -> None:
     from merestone.render.jsonout import dumps  # noqa: PLC0415 - as above
 
     write(dumps({"status": "error", "error": error}) + "\n")

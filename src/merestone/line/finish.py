@@ -211,9 +211,9 @@ def failed(run: Run, fault: BaseException) -> None:
 
     Where the fault came after the version had become current, nothing is on record as failed: the next run writes up that it was published.
     """
-    error: JsonObject = {"kind": "internal", "message": repr(fault), "field": None, "hint": "please report this, with the run record"}
+    error: JsonObject = dict(InternalError(repr(fault), hint="please report this, with the run record").to_json())
     if isinstance(fault, KeyboardInterrupt):
-        error = {"kind": "interrupted", "message": "interrupted by the user", "field": None, "hint": "run the command again"}
+        error |= {"kind": "interrupted", "retry": True, "message": "interrupted by the user", "hint": "run the command again"}
     if isinstance(fault, MerestoneError):
         error = dict(fault.to_json())
     try:

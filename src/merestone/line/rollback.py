@@ -158,7 +158,7 @@ def _record_failure(attempt: RunningAttempt, name: str, version: int, started: s
     error = (
         fault.to_json()
         if isinstance(fault, MerestoneError)
-        else {"kind": "interrupted", "message": "interrupted", "field": None, "hint": None}
+        else {"kind": "interrupted", "retry": True, "message": "interrupted", "field": None, "hint": None}
     )
     try:
         if version_of(attempt.store, attempt.intent) is None:

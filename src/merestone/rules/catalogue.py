@@ -84,7 +84,7 @@ EXTRA = Rule(
             "one column for {name}",
             "{first} and {second} both stand for {name}",
             "Map one of them to another name under `columns` in the publication file.",
-        )
+        ),
     },
 )
 NAME_CUT = Rule(
