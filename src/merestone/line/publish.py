@@ -17,9 +17,8 @@ from merestone.dataset.known import Known
 from merestone.engine.port import Engine
 from merestone.engine.threads import Threads
 from merestone.errors import UnknownOutcomeError
-from merestone.gate.delivery import far_out
+from merestone.gate.delivery import far_out, rejected_share
 from merestone.gate.findings import faults_of
-from merestone.gate.delivery import rejected_share
 from merestone.line import environment
 from merestone.line.comparing.kept_findings import kept_findings
 from merestone.line.finish import failed, finish, refuse
