@@ -9,9 +9,8 @@ import os
 from collections.abc import Sequence
 
 from merestone.api.answers import RollbackResult
-from merestone.api.places import AnyDataset, Path, whole
+from merestone.api.places import AnyDataset, Path, read_publication, whole
 from merestone.dataset.current import current
-from merestone.inspect.browse import publication_and_contract_at
 from merestone.line.failed_start import on_record
 from merestone.line.publish import publish_onto
 from merestone.line.rollback import roll_back
@@ -59,16 +58,14 @@ def publish(
     """
     named = publication if isinstance(publication, Publication) else os.fspath(publication)
     with on_record(named, dry_run=dry_run):
-        settings, agreed = (named, None) if isinstance(named, Publication) else publication_and_contract_at(named)
+        settings = named if isinstance(named, Publication) else read_publication(named)
         if source is not None:
             settings = with_source(settings, os.fspath(source))
         if run_id is not None:
             check_run_id(run_id)
         store = open_store(settings.destination)
         head = current(store)
-    return publish_onto(
-        settings, PublishSettings(run_id=run_id, confirm=confirm, dry_run=dry_run, progress=progress), store, head, agreed=agreed
-    )
+    return publish_onto(settings, PublishSettings(run_id=run_id, confirm=confirm, dry_run=dry_run, progress=progress), store, head)
 
 
 def rollback(dataset: AnyDataset, *, to: int, reason: str, wrong: Sequence[str] = (), progress: Watch = nobody) -> RollbackResult:

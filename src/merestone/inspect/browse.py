@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from merestone.contract.contract import Contract
 from merestone.contract.files import read_document
 from merestone.dataclass import dataclass
 from merestone.dataset.columns import stored_type
@@ -34,7 +33,7 @@ from merestone.lineage.store.run_manifest import RunManifest, attempts_of, read_
 from merestone.lineage.store.verdict import run_summary
 from merestone.lineage.store.writing import ROOT, RUNS
 from merestone.publication.publication import Publication
-from merestone.publication.reader import read_destination, read_publication_and_contract
+from merestone.publication.reader import read_destination, read_publication
 from merestone.source.located import named_as_delivery
 from merestone.storage.open import open_store
 from merestone.storage.place import local_path, parse_place
@@ -87,16 +86,7 @@ def publication_at(path: str) -> Publication:
     Raises:
         UsageError: it is missing or broken, or is a contract or a delivery.
     """
-    return publication_and_contract_at(path)[0]
-
-
-def publication_and_contract_at(path: str) -> tuple[Publication, Contract]:
-    """A publication file and the contract that it names, each read once.
-
-    Raises:
-        UsageError: as `publication_at`.
-    """
-    return read_publication_and_contract(path, _document_at(path))
+    return read_publication(path, document=_document_at(path))
 
 
 def destination_at(path: str) -> str:

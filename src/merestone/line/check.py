@@ -110,7 +110,7 @@ def check(
     last = current(store) if store is not None else None
     now = settings.now or environment.now()
     versions = lines(store, last) if store is not None and last is not None else ()
-    prepared = prepare(publication, None, source, contract=agreed, evidence=last, versions=versions, now=now)
+    prepared = prepare(publication, None, source, evidence=last, versions=versions, now=now)
     findings = [*prepared.findings]
     if prepared.unreadable and not prepared.columnless:
         return _ended(publication, prepared, findings, settings, clock)

@@ -9,7 +9,6 @@ import time
 
 import numpy as np
 
-from merestone.contract.contract import Contract
 from merestone.dataset.current import Current, current
 from merestone.dataset.history import lines
 from merestone.dataset.index import load
@@ -63,17 +62,9 @@ def publish(publication: Publication, settings: PublishSettings, *, engine: Engi
 
 
 def publish_onto(
-    publication: Publication,
-    settings: PublishSettings,
-    store: Store,
-    head: Current | None,
-    *,
-    engine: Engine | None = None,
-    agreed: Contract | None = None,
+    publication: Publication, settings: PublishSettings, store: Store, head: Current | None, *, engine: Engine | None = None
 ) -> PublishResult:
     """Publish a delivery on top of exactly the version that the caller has seen (None: nothing yet).
-
-    `agreed` is the contract, where the caller has just read it.
 
     Raises:
         ConflictError: another publisher has moved on from there.
@@ -90,7 +81,6 @@ def publish_onto(
             environment.nonce(),
             environment.now(),
             time.perf_counter(),
-            agreed=agreed,
             evidence=RowEvidence(hold=publication.rejects.published == "hold"),
         )
         try:
@@ -109,9 +99,7 @@ def publish_onto(
 def _publish(run: Run) -> PublishResult:  # noqa: C901, PLR0911, PLR0912 - the order of the line, with every way out, stands in one place
     with run.stage("prepare"):
         versions = lines(run.store, run.head) if run.head else ()
-        terms = run.prepared = prepare(
-            run.publication, run.head, contract=run.agreed, scheme=run.scheme, versions=versions, now=run.started
-        )
+        terms = run.prepared = prepare(run.publication, run.head, scheme=run.scheme, versions=versions, now=run.started)
     findings = list(terms.findings)
     if terms.unreadable and not terms.columnless:
         begin_by_bytes(run)

@@ -14,7 +14,6 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from merestone.contract.contract import Contract
 from merestone.dataclass import dataclass
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import DataFile, ObjectRef
@@ -43,10 +42,7 @@ from merestone.writer.records import write_up_abandoned
 
 @dataclass(slots=True)
 class Run:
-    """What one run gathers on its way. `folder` is its scratch folder, `nonce` sets its objects apart from those of any other process.
-
-    `agreed` is the contract, where it has just been read.
-    """
+    """What one run gathers on its way. `folder` is its scratch folder, `nonce` sets its objects apart from those of any other process."""
 
     publication: Publication
     settings: PublishSettings
@@ -57,7 +53,6 @@ class Run:
     nonce: str
     started: datetime
     clock: float
-    agreed: Contract | None = None
     stages: dict[str, float] = field(default_factory=dict)
     attempt: RunningAttempt | None = None
     writer: RunWriter | None = None

@@ -358,13 +358,13 @@ def read_destination(path: str, document: Document) -> str:
     return _settings(path, document)[1][("destination",)]
 
 
-def read_publication_and_contract(path: str, document: Document | None = None) -> tuple[Publication, Contract]:
-    """Read a publication file together with its contract; `document` is the file, where the caller has read it.
+def read_publication_and_contract(path: str) -> tuple[Publication, Contract]:
+    """Read a publication file together with its contract.
 
     Raises:
         UsageError: see `read_publication`.
     """
-    return _read(path, None, document)
+    return _read(path, None)
 
 
 def with_source(publication: Publication, path: str) -> Publication:

@@ -61,7 +61,6 @@ def prepare(
     head: Current | None,
     source: Source | None = None,
     *,
-    contract: Contract | None = None,
     scheme: Scheme | None = None,
     evidence: Current | None = None,
     versions: Iterable[HistoryLine] = (),
@@ -73,7 +72,6 @@ def prepare(
         publication: how the dataset is made.
         head: the version that the delivery is to follow.
         source: a reader in place of the publication's.
-        contract: the contract, where the caller has just read it; otherwise it is read from the file that the publication names.
         scheme: how `head` places its rows.
         evidence: a version that says what is expected, where nothing follows it.
         versions: all versions of the dataset, newest first; read only where the contract is another than the published one.
@@ -85,7 +83,7 @@ def prepare(
         SourceError: the delivery cannot be opened.
         MissingError: a PROJ grid is missing.
     """
-    contract = contract or read_contract(publication.contract)
+    contract = read_contract(publication.contract)
     last = head.manifest if head is not None else None
     published = (head or evidence).manifest if (head or evidence) is not None else None  # type: ignore[union-attr]  # one of them is there
     witness = published if published is not None and published.features else None  # a version without features says nothing of them
