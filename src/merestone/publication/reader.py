@@ -1,6 +1,7 @@
 """The publication file, read strictly: every key known, every path absolute, what this version cannot do refused.
 
-Not here: the values themselves (`publication`), the contract's clauses (`contract`), whether the source exists (`source`).
+Not here: the values themselves (`publication`), what is made of the settings (`assembly`), the contract's clauses (`contract`), whether the
+source exists (`source`).
 
 See docs/spec/gate.md#settings-of-later-versions. A known setting of a later version is refused where ignoring it could change what is published, where, or
 what is guarded (`NOT_YET`); otherwise it is accepted and named in `notices` (`NOT_IN_EFFECT`).
@@ -12,7 +13,6 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from merestone.contract.contract import Contract
@@ -35,20 +35,13 @@ from merestone.document.forms import (
 from merestone.document.yaml_reader import Document, path_text
 from merestone.document.yaml_reader import Path as KeyPath
 from merestone.errors import UsageError
-from merestone.identity.derived import COLUMN, RULES
+from merestone.identity.derived import RULES
 from merestone.json_value import JsonObject
+from merestone.publication.assembly import assemble, fallback_name
 from merestone.publication.publication import (
-    CrsRule,
-    FilesRule,
-    GuardRule,
-    KeyRule,
-    LineageRetention,
-    PartitionRule,
     Publication,
-    RejectsRule,
 )
 from merestone.reference.identity import canonical_crs, identify
-from merestone.source.port import SourceSpec
 from merestone.storage.open import SCHEMES
 from merestone.storage.place import local_path, parse_place
 
@@ -381,7 +374,7 @@ def place_of(path: str) -> tuple[str, str] | None:
     tree = _tree(path)
     destination = _named(tree, path).get(("destination",))
     name = tree.get("name")
-    return None if destination is None else (name if isinstance(name, str) and name.strip() else _fallback(path), destination)
+    return None if destination is None else (name if isinstance(name, str) and name.strip() else fallback_name(path), destination)
 
 
 def named_places(path: str) -> dict[KeyPath, str]:
@@ -409,16 +402,14 @@ def _named(tree: JsonObject, path: str) -> dict[KeyPath, str]:
     return found
 
 
-def _fallback(path: str) -> str:
-    """The name of a dataset that neither publication nor contract names."""
-    return Path(local_path(path)).stem.removesuffix(".publication")
-
-
 def _read(path: str, contract: Contract | None, document: Document | None = None) -> tuple[Publication, Contract]:
     values, places = _settings(path, document or read_document(path, what="publication"))
     if contract is None:
         contract = read_contract(places[("contract",)])
-    return _assemble(path, places, values, contract), contract
+    notices = tuple(
+        f"{path_text(later.path)} is not yet in effect: {later.words}" for later in NOT_IN_EFFECT if _at(values, later.path) is not None
+    )
+    return assemble(path, places, values, contract, notices), contract
 
 
 def _settings(path: str, document: Document) -> tuple[JsonObject, dict[tuple[str | int, ...], str]]:
@@ -482,105 +473,3 @@ def _laws(values: JsonObject, report: Report) -> None:
     strategies = values.get("crs", {}).get("strategies", [])
     if len(set(map(str, strategies))) < len(strategies):
         report.add(("crs", "strategies"), "names a strategy twice", "name each once, in order of preference")
-
-
-def _assemble(path: str, places: dict[KeyPath, str], values: JsonObject, contract: Contract) -> Publication:
-    lineage = values.get("lineage", {})
-    crs = dict(values.get("crs", {}))
-    for name in ("strategies", "accept"):
-        if name in crs:
-            crs[name] = tuple(crs[name])
-    if "grids" in crs:
-        crs["grids"] = places[("crs", "grids")]
-    return Publication(
-        path=local_path(path),
-        name=_agreed(path, "name", values.get("name"), contract.name) or _fallback(path),
-        contract=places[("contract",)],
-        source=_source(values["source"], places),
-        destination=places[("destination",)],
-        key=_key(path, values.get("key"), contract),
-        columns=tuple(values.get("columns", {}).items()),
-        key_migration="renumber" if values.get("key_migration") == "renumber" else places.get(("key_migration",)),
-        partition=_partition(values.get("partition", {})),
-        files=FilesRule(**values.get("files", {})),
-        crs=CrsRule(**crs),
-        extra_columns=values.get("extra_columns", "refuse"),
-        guard=GuardRule(**values.get("guard", {})),
-        rejects=RejectsRule(**values.get("rejects", {})),
-        audit_tag=lineage.get("audit_tag"),
-        lineage_retention=LineageRetention(**lineage["retention"]) if "retention" in lineage else None,
-        notices=tuple(
-            f"{path_text(later.path)} is not yet in effect: {later.words}" for later in NOT_IN_EFFECT if _at(values, later.path) is not None
-        ),
-    )
-
-
-def _source(value: str | JsonObject, places: dict[KeyPath, str]) -> SourceSpec:
-    if isinstance(value, str):
-        return SourceSpec(places[("source",)])
-    return SourceSpec(
-        places[("source", "path")],
-        layer=value.get("layer"),
-        crs=value.get("crs"),
-        encoding=value.get("encoding"),
-        geometry=value.get("geometry"),
-        feature_id=value.get("feature_id"),
-    )
-
-
-def _partition(value: str | JsonObject) -> PartitionRule:
-    return PartitionRule(by="none") if value == "none" or isinstance(value, str) else PartitionRule(**value)
-
-
-def _derived(path: str, stated: JsonObject, contract: Contract) -> KeyRule:
-    made_from = tuple(stated["from"])
-    if contract.key and contract.key != made_from:
-        raise UsageError(
-            f"publication {path}: key is made from {', '.join(made_from)}, but the contract's is {', '.join(contract.key)}",
-            field="key",
-            hint="make it from the contract's key, or change one of them",
-        )
-    if contract.field(COLUMN) is not None:
-        raise UsageError(
-            f"publication {path}: a derived key is published as column {COLUMN}, and the contract has a field of that name",
-            field="key",
-            hint="give the field another name in the contract, and map it under `columns`",
-        )
-    for name in made_from:
-        field = contract.field(name)
-        if field is not None and not field.compared:
-            raise UsageError(
-                f"publication {path}: {name} is volatile or derived: it cannot identify a feature",
-                field="key.from",
-                hint="make the key from attributes that never change",
-            )
-    return KeyRule((COLUMN,), stated["derive"], made_from)
-
-
-def _key(path: str, stated: list[str] | JsonObject | None, contract: Contract) -> KeyRule:
-    if isinstance(stated, dict):
-        return _derived(path, stated, contract)
-    columns = tuple(stated) if stated is not None else contract.key
-    if not columns:
-        raise UsageError(
-            f"publication {path}: no key: neither the publication nor the contract names one",
-            field="key",
-            hint="add `key: COLUMN`, a column whose value identifies a feature in every delivery",
-        )
-    if stated is not None and contract.key and columns != contract.key:
-        raise UsageError(
-            f"publication {path}: key is {', '.join(columns)}, but the contract's is {', '.join(contract.key)}",
-            field="key",
-            hint="remove the publication's, or change one of them",
-        )
-    return KeyRule(columns)
-
-
-def _agreed(path: str, key: str, stated: str | None, agreed: str | None) -> str | None:
-    if stated is not None and agreed is not None and stated != agreed:
-        raise UsageError(
-            f"publication {path}: {key} is {stated}, but the contract's is {agreed}",
-            field=key,
-            hint="remove the publication's, or change one of them",
-        )
-    return stated if stated is not None else agreed
