@@ -398,9 +398,24 @@ def unusable(data: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> npt.NDA
     for name in columns:
         array = plain(_column(data, name))
         if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
-            blank = pc.match_substring_regex(array, _NOTHING_SEEN)
-            found |= np.asarray(pc.fill_null(pc.or_(blank, pc.match_substring(array, "\0")), False))
+            found |= np.asarray(pc.fill_null(pc.match_substring(array, "\0"), False))
+            doubtful = np.flatnonzero(_begins_unseen(array))
+            found[doubtful] |= np.asarray(pc.fill_null(pc.match_substring_regex(array.take(pa.array(doubtful)), _NOTHING_SEEN), False))
     return found
+
+
+def _begins_unseen(texts: pa.Array) -> npt.NDArray[np.bool_]:
+    """The texts that do not begin with a visible character of ASCII: few of the keys of real data."""
+    kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    _, ends, values = texts.buffers()
+    offsets = np.frombuffer(ends, kind)[texts.offset : texts.offset + len(texts) + 1] if ends is not None else np.zeros(1, kind)
+    data = (
+        np.append(np.frombuffer(values or b"", np.uint8), np.uint8(0))
+        if values is None or not values.size
+        else np.frombuffer(values, np.uint8)
+    )
+    first = data[np.minimum(offsets[:-1], len(data) - 1)]
+    return np.asarray((offsets[1:] == offsets[:-1]) | (first <= 0x20) | (first >= 0x7F))
 
 
 def _visible(text: pa.Array, special: str = _CONTROL) -> pa.Array:
