@@ -431,7 +431,7 @@ def test_n16_an_integer_beyond_64_bits_is_never_another_number(estate, tmp_path,
     refused(night, product)
     assert types_of(night) == {"v": [(2, str(value))]} or "v: " in night.said
     collection = geojson(tmp_path / "d.geojson", feature(f'{{"k": 2, "v": {value}}}'))
-    unread = value > 0 and pyogrio.__gdal_version__ >= (3, 12)  # else GDAL makes a double of it, which is no integer
+    unread = value > 0 and pyogrio.__gdal_version__ >= (3, 12)  # else GDAL bounds it and warns, which is refused
     with pytest.raises(SourceError, match="Unrecognized number") if unread else nullcontext():
         refused(product.publish(collection), product)
 
