@@ -14,6 +14,7 @@ from merestone.dataset.record import read_records
 from merestone.identity.key import ids_of
 from merestone.line.publish import PublishSettings, publish
 from merestone.publication.reader import read_publication, with_source
+from merestone.scratch import room
 from merestone.storage.open import open_store
 
 POINTS = """\
@@ -44,16 +45,20 @@ NIGHTS = [
 
 
 @pytest.mark.usefixtures("each_kernel")
-def test_nights_go_on_over_a_checkpoint_of_the_index(tmp_path, monkeypatch):
+@pytest.mark.parametrize("crs", [25832, 4326], ids=["one digest", "two digests"])
+def test_nights_go_on_over_a_checkpoint_of_the_index(tmp_path, monkeypatch, crs):
     """The index is written whole now and then; what comes after it is the same as without, in whatever order rows come."""
     seen = []
     for often in (False, True):
         folder = tmp_path / str(often)
         folder.mkdir()
         monkeypatch.setattr("merestone.line.writing.write.needs_checkpoint", lambda *_, often=often: often)
-        seen.append([_publish_points(folder, number, night) for number, night in enumerate(NIGHTS)])
+        seen.append([_publish_points(folder, number, night, crs) for number, night in enumerate(NIGHTS)])
         manifest = merestone.open(folder / "published").manifest()
         assert (manifest.index.checkpoint is not None) == often
+        if often:
+            digests = pq.read_table(folder / "published" / manifest.index.checkpoint.path)["digest"]
+            assert digests.null_count == (len(digests) if crs == 25832 else 0)
         assert verify(open_store(str(folder / "published"))).whole
         seen[-1].append(manifest.set_digest)
     assert seen[0] == seen[1]
@@ -62,6 +67,7 @@ def test_nights_go_on_over_a_checkpoint_of_the_index(tmp_path, monkeypatch):
 def test_a_checkpoint_lies_in_the_order_of_its_delivery_and_the_record_says_how_rows_were_met(tmp_path, monkeypatch):
     monkeypatch.setattr(index, "LOGGED", 10)
     monkeypatch.setattr(index, "WEEK", 2)
+    monkeypatch.setattr(room, "MEMORY", 0)  # the table of a search lies in a file
     orders = [[*range(100, 140)], [*range(100, 140)], [*range(139, 99, -1)], [*range(139, 99, -1)]]
     met = []
     for number, order in enumerate(orders):
@@ -77,17 +83,19 @@ def test_a_checkpoint_lies_in_the_order_of_its_delivery_and_the_record_says_how_
     assert keys == [str(n) for n in orders[2]]
 
 
-def _publish_points(folder, number, night):
+def _publish_points(folder, number, night, crs=25832):
     contract = folder / "c.contract.yaml"
     contract.write_text(POINTS)
     product = folder / "c.yaml"
-    product.write_text("contract: c.contract.yaml\nsource: 0.parquet\ndestination: ./published\n")
+    product.write_text(
+        'contract: c.contract.yaml\nsource: 0.parquet\ndestination: ./published\ncrs: {accept: ["EPSG:4326"], missing_grids: fallback}\n'
+    )
     source = folder / f"{number}.parquet"
     geopandas.GeoDataFrame(
         {"pid": [pid for pid, _ in night], "name": [name for _, name in night]},
         geometry=[shapely.Point(500_000 + pid, 6_200_000) for pid, _ in night],
         crs=25832,
-    ).to_parquet(source)
+    ).to_crs(crs).to_parquet(source)
     publication = with_source(read_publication(str(product)), str(source))
     result = publish(publication, PublishSettings())
     if result.refused_by == "guard":
