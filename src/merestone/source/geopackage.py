@@ -76,7 +76,7 @@ def look(path: Path, layer: str, schema: pa.Schema, geometry: str | None, shown:
         headers = _headers(database, layer, geometry) if geometry is not None else None
         doubts = [each.doubt for each in judged] + ([headers.doubt] if headers is not None else [])
         table = quoted(layer)
-        question = f"select count(*), total({' or '.join(doubts) or 'false'}) from {table}"  # noqa: S608 - names are quoted
+        question = f"select count(*), count(case when {' or '.join(doubts) or 'false'} then 1 end) from {table}"  # noqa: S608 - names are quoted
         rows, doubtful = database.execute(question).fetchone()
         if not doubtful:
             return Layer(rows, (), ())
