@@ -14,6 +14,7 @@ from pathlib import Path as File
 from merestone.api.places import Path, as_typed, keep_apart, read_contract, read_publication
 from merestone.compare.sides import DiffSide, in_order, published_side
 from merestone.errors import InternalError, MerestoneError, UsageError
+from merestone.given import moment_of
 from merestone.inspect.output import written_whole
 from merestone.line import check as line
 from merestone.line.finding_places import check_errors_path
@@ -68,8 +69,7 @@ def check(
         >>> merestone.check("monday.geojson", contract="parcels.contract.yaml").status
         'pass'
     """
-    if now is not None and now.tzinfo is None:
-        raise UsageError("the time of a check needs a time zone", field="now", hint="give a datetime with a zone, such as UTC")
+    now = moment_of(now, "now")
     keep_apart({"errors": errors, "html": html, "junit": junit, "sarif": sarif}, [target, contract, source])
     if errors is not None:
         check_errors_path(os.fspath(errors))

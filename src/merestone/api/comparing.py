@@ -18,6 +18,7 @@ from merestone.compare.diff import compared
 from merestone.compare.terms import ComparisonSettings
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
+from merestone.given import names_of
 from merestone.inspect import extract
 from merestone.results.progress import Watch, nobody
 from merestone.results.result import ApplyResult, DiffResult
@@ -74,7 +75,13 @@ def diff(
     if out is not None:
         extract.check_changes_path(os.fspath(out))
     settings = ComparisonSettings(
-        tuple(key), None if contract is None else os.fspath(contract), precision, tuple(ignore), layer, with_keys=keys, progress=progress
+        names_of(key, "key"),
+        None if contract is None else os.fspath(contract),
+        precision,
+        names_of(ignore, "ignore"),
+        layer,
+        with_keys=keys,
+        progress=progress,
     )
     with compared(os.fspath(older), os.fspath(newer), settings) as found:
         result = found.result

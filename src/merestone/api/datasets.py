@@ -18,6 +18,7 @@ from merestone.dataset import log as logs
 from merestone.dataset import views
 from merestone.dataset.manifest import Box
 from merestone.dataset.version import Dataset, Version
+from merestone.given import moment_of, names_of
 from merestone.inspect import browse, extract, text_crs
 from merestone.inspect.extract import RECORD_SEPARATOR
 from merestone.line import environment
@@ -91,7 +92,7 @@ def read(
 
 def with_geometry(version: Version, columns: Sequence[str]) -> list[str]:
     """The names of columns, each once, with that of the geometry."""
-    names = list(dict.fromkeys(columns))
+    names = list(dict.fromkeys(names_of(columns, "columns")))
     return names if version.columns.geometry in names else [*names, version.columns.geometry]
 
 
@@ -102,7 +103,7 @@ def geojson(version: Version, *, bbox: Box | None = None, columns: Sequence[str]
         UsageError: a column that the version does not have, or the way to WGS 84 is not exact.
         CorruptError: a data file is missing, cut or altered.
     """
-    names = list(columns or version.columns.schema.names)
+    names = list((columns and names_of(columns, "columns")) or version.columns.schema.names)
     batches = version.batches(names, bbox)
     if in_wgs84:
         batches = text_crs.in_wgs84(batches, [version.columns.geometry], version.columns.epsg)
@@ -175,6 +176,7 @@ def status(dataset: AnyDataset, *, now: datetime | None = None) -> StatusResult:
         >>> merestone.status("parcels.yaml").fresh
         True
     """
+    now = moment_of(now, "now")
     opened = whole(dataset)
     found = logs.status(opened)
     manifest = opened.current().manifest

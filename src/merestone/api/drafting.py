@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from merestone.api.answers import DraftResult, InferResult
 from merestone.api.places import Path, keep_apart
 from merestone.drafts import init as drafts
+from merestone.given import names_of
 
 
 def draft(
@@ -49,7 +50,7 @@ def draft(
         os.fspath(source),
         layer=layer,
         crs=crs,
-        key=key,
+        key=names_of(key, "key"),
         previous=None if previous is None else os.fspath(previous),
         owner=owner,
         out=None if out is None else os.fspath(out),
@@ -87,7 +88,7 @@ def infer(
         os.fspath(source),
         layer=layer,
         crs=crs,
-        key=key,
+        key=names_of(key, "key"),
         previous=None if previous is None else os.fspath(previous),
         owner=owner,
     )

@@ -19,6 +19,7 @@ from merestone.api.places import AnyDataset, Path, any_version, keep_apart, whol
 from merestone.audit import completeness, questions
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
+from merestone.given import names_of
 from merestone.inspect import browse
 from merestone.inspect.output import write_text
 from merestone.line import environment
@@ -65,7 +66,7 @@ def scorecard(
     keep_apart({"html": html, "junit": junit}, [dataset])
     opened = whole(dataset)
     name, limits = questions.name_of(opened), cards.Thresholds(max_rejected, max_warned, allow_empty)
-    found = questions.scores(opened, run_ids, last)
+    found = questions.scores(opened, names_of(run_ids, "run_ids"), last)
     texts: tuple[tuple[Path | None, Callable[[str, list[cards.Score], cards.Thresholds], str]], ...] = (
         (html, cards.page),
         (junit, cards.junit),
@@ -113,7 +114,9 @@ def check_complete(
     allowed = completeness.Allowed(empty=allow_empty, no_plan=allow_no_plan)
     version = None if isinstance(dataset, Dataset) else browse.parse_address(os.fspath(dataset)).version
     if run_ids or browse.current_version(opened.store) is None:
-        found = completeness.check_runs(opened.store, questions.chosen_runs(opened, run_ids), now=environment.now(), allowed=allowed)
+        found = completeness.check_runs(
+            opened.store, questions.chosen_runs(opened, names_of(run_ids, "run_ids")), now=environment.now(), allowed=allowed
+        )
     else:
         found = completeness.check_version(opened, version, now=environment.now(), last_step=last_step, allowed=allowed)
     return CompleteResult(

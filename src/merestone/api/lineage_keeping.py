@@ -20,6 +20,7 @@ from merestone.audit import ingest as ingesting
 from merestone.audit import retain as retaining
 from merestone.audit.foreign import ForeignRun
 from merestone.errors import UsageError
+from merestone.given import names_of
 from merestone.line import environment
 
 
@@ -74,7 +75,8 @@ def run(
     tools = {name or version: version if name else "unknown"} if isinstance(tool, str) else dict(tool)
     named = run if run is not None else f"{environment.stamp(environment.now())}-{environment.nonce()}"
     return foreign.begin(
-        ingesting.store_of(os.fspath(store)), foreign.Job(namespace, job, named, tools, tuple(plan), tuple(inputs), tuple(outputs), basis)
+        ingesting.store_of(os.fspath(store)),
+        foreign.Job(namespace, job, named, tools, names_of(plan, "plan"), names_of(inputs, "inputs"), names_of(outputs, "outputs"), basis),
     )
 
 
@@ -98,7 +100,9 @@ def ingest(dataset: Path, file: Path, *, mapping: Path | None = None, plan: Sequ
         >>> lineage.ingest("events", "events.ndjson", plan=["load"]).events
         1
     """
-    found = ingesting.ingest(os.fspath(dataset), os.fspath(file), mapping=None if mapping is None else os.fspath(mapping), plan=tuple(plan))
+    found = ingesting.ingest(
+        os.fspath(dataset), os.fspath(file), mapping=None if mapping is None else os.fspath(mapping), plan=names_of(plan, "plan")
+    )
     return IngestResult(
         status="quarantined" if found.quarantined else "done",
         lines=found.lines,

@@ -21,6 +21,7 @@ from merestone.api.places import AnyDataset, Path, any_version, keep_apart, text
 from merestone.audit import event_file, questions
 from merestone.dataset.version import Dataset
 from merestone.errors import UsageError
+from merestone.given import names_of
 from merestone.inspect import browse
 from merestone.inspect.fates import Fates
 from merestone.json_value import JsonObject
@@ -139,7 +140,7 @@ def rejects(
         0
     """
     keep_apart({"out": out}, [dataset])
-    chosen = run_ids or (browse.run_of(browse.version_at(text_of(dataset)))[0],)
+    chosen = names_of(run_ids, "run_ids") or (browse.run_of(browse.version_at(text_of(dataset)))[0],)
     return _found(any_version(dataset), chosen, Conditions(stage=stage, outcome="REJECT"), limit, out)
 
 
@@ -191,7 +192,7 @@ def query(
 def _found(
     opened: Dataset, run_ids: Sequence[str], conditions: Conditions, limit: int, out: Path | None, *, everything: bool = False
 ) -> EventsResult:
-    found = select(opened.store, questions.chosen_runs(opened, run_ids), conditions, everything=everything)
+    found = select(opened.store, questions.chosen_runs(opened, names_of(run_ids, "run_ids")), conditions, everything=everything)
     held: list[JsonObject] = []
     count = 0
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from merestone.api.answers import RollbackResult
 from merestone.api.places import AnyDataset, Path, read_publication, whole
 from merestone.dataset.current import current
+from merestone.given import names_of
 from merestone.line.failed_start import on_record
 from merestone.line.publish import publish_onto
 from merestone.line.rollback import roll_back
@@ -90,7 +91,7 @@ def rollback(dataset: AnyDataset, *, to: int, reason: str, wrong: Sequence[str] 
         >>> merestone.rollback("parcels.yaml", to=1, reason="wrong export").version
         3
     """
-    done = roll_back(whole(dataset), to=to, reason=reason, wrong=wrong, watch=progress)
+    done = roll_back(whole(dataset), to=to, reason=reason, wrong=names_of(wrong, "wrong"), watch=progress)
     made = done.committed.manifest
     return RollbackResult(
         name=made.name,

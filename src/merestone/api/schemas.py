@@ -10,6 +10,7 @@ from typing import Final
 
 from merestone.api import answers, lineage_answers
 from merestone.contract.schema import json_schema as contract_document
+from merestone.errors import UsageError
 from merestone.json_value import JsonObject
 from merestone.results import json_form
 from merestone.results.diagnosis import DiagnoseResult
@@ -61,7 +62,7 @@ def json_schema(command: str) -> JsonObject:
         command: the full name, such as "publish" or "lineage why"; "error" for a command that could not run.
 
     Raises:
-        KeyError: no such command exists.
+        UsageError: no such command exists.
 
     Example:
         >>> merestone.json_schema("publish")["properties"]["status"]["enum"]
@@ -71,7 +72,10 @@ def json_schema(command: str) -> JsonObject:
         return json_form.schema(answers.ErrorResult, "merestone: error")
     if command == "contract schema":
         return {"$schema": json_form.DRAFT, "title": "merestone contract schema", "const": contract_document()}
-    classes = CLASSES[command]
+    classes = CLASSES.get(command)
+    if classes is None:
+        known = ("error", "contract schema", *CLASSES)
+        raise UsageError(f"no command is called {command!r}", field="command", hint=f"they are {', '.join(known)}")
     title = f"merestone {command}"
     if len(classes) == 1:
         return json_form.schema(classes[0], title)

@@ -25,6 +25,7 @@ from merestone.dataset.proved import HINT, ProvedFile, opened
 from merestone.dataset.rows import shaped
 from merestone.errors import CorruptError, MerestoneError, MissingError, UsageError
 from merestone.geometry import kernel
+from merestone.given import known_names
 from merestone.json_value import JsonObject
 from merestone.results import notebook
 from merestone.storage.place import shown_place
@@ -182,7 +183,7 @@ class Version:
         """
         if bbox is not None:
             bbox = check_box(bbox)
-        schema = self._select(columns)
+        schema = self.selected(columns)
         for file in self.files_in(bbox):
             yield from self._read(file, schema, bbox)
 
@@ -192,7 +193,7 @@ class Version:
 
     def to_arrow(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> pa.Table:
         """The rows as one pyarrow.Table: geometry as canonical WKB, in the CRS that the `geo` metadata name. Arguments as for `batches`."""
-        return pa.Table.from_batches(self.batches(columns, bbox), self._select(columns))
+        return pa.Table.from_batches(self.batches(columns, bbox), self.selected(columns))
 
     def to_geodataframe(self, columns: Sequence[str] | None = None, bbox: Box | None = None) -> gpd.GeoDataFrame:
         """The rows as a GeoDataFrame in the contract's CRS; the geometry always comes. Arguments as for `batches`.
@@ -228,17 +229,12 @@ class Version:
         """One file of the newest version that wrote some, in a list; empty where the version has no files. Fields are only ever added: it has them all."""
         return [max(self.files, key=lambda file: (file.version, file.path))] if self.files else []
 
-    def _select(self, columns: Sequence[str] | None) -> pa.Schema:
+    def selected(self, columns: Sequence[str] | None) -> pa.Schema:
+        """The schema of some columns, in the order wanted; None for all. Raises UsageError for one that the version does not have."""
         schema = self.columns.schema
         if columns is None:
             return schema
-        for name in columns:
-            if name not in schema.names:
-                raise UsageError(
-                    f"version {self.number} of {self.manifest.name} has no column {name!r}",
-                    field=name,
-                    hint=f"it has {', '.join(schema.names)}",
-                )
+        columns = known_names(columns, "columns", schema.names, f"version {self.number} of {self.manifest.name}")
         metadata = schema.metadata if self.columns.geometry in columns else None
         return pa.schema([schema.field(name) for name in columns], metadata=metadata)
 
@@ -293,9 +289,13 @@ def check_box(bbox: Sequence[float]) -> Box:
     Raises:
         UsageError: they are not.
     """
-    box = tuple(float(each) for each in bbox)
+    given: object = bbox  # whatever a caller gives
+    try:
+        box = () if isinstance(given, str | bytes) else tuple(float(each) for each in bbox)
+    except (TypeError, ValueError):
+        box = ()
     if len(box) != 4 or not np.isfinite(box).all() or box[0] > box[2] or box[1] > box[3]:
-        raise UsageError(f"{list(bbox)} is not a box", field="bbox", hint="give xmin, ymin, xmax, ymax in the CRS of the dataset")
+        raise UsageError(f"{bbox!r} is not a box", field="bbox", hint="give xmin, ymin, xmax, ymax in the CRS of the dataset")
     return box
 
 

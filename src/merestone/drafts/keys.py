@@ -254,7 +254,7 @@ def sets_of(inferred: Inferred, sources: Sequence[Source]) -> list[tuple[str, ..
         if each.kind.kind in {"string", "integer"} and not each.note and not each.nulls and not each.counter and len(each.codes) != 1
     ]
     unique = {each.name for each in inferred.keys if not each.why_not}
-    fit = [each for each in fit if each not in unique]
+    fit = [each for each in fit if each not in unique and all(each in source.delivery.schema.names for source in sources)]
     heads = [_head(each, fit) for each in sources]
     values = {name: len(np.unique(heads[0][name])) for name in fit}
     likeliest = sorted(fit, key=lambda name: (id_like(name), -values[name]))[:_MEMBERS]

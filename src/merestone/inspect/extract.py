@@ -103,11 +103,11 @@ def version_file(version: Version, path: str, *, columns: Sequence[str] | None =
         CorruptError: a data file is missing, cut or altered.
     """
     check_version_path(path)
-    names = list(columns) if columns is not None else version.columns.schema.names
+    wanted = version.selected(columns)
+    names = wanted.names
     form = form_of(version)
     if Path(path).suffix.lower() == ".gpkg":
-        chosen = pa.schema([form.columns.schema.field(name) for name in names if name in form.columns.schema.names])
-        form = replace(form, fine=fine_times(chosen, lambda wanted: version.batches(wanted, bbox)))
+        form = replace(form, fine=fine_times(wanted, lambda wanted: version.batches(wanted, bbox)))
     with written_whole(path) as place:
         return write_rows(form, version.batches(columns, bbox), place, names)
 
