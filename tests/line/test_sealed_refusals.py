@@ -12,6 +12,7 @@ from merestone.dataset.current import current
 from merestone.errors import SourceError, UsageError
 from merestone.line.judging import guards_before_processing
 from merestone.lineage.store.run_manifest import attempts_of, sealed_runs
+from merestone.storage.open import open_store
 from stores import fresh
 
 
@@ -125,3 +126,13 @@ def test_what_a_run_writes_down_of_its_source_holds_no_secret(product, name):
     store = product.dataset.store
     for each, _ in store.list(""):
         assert b"hunter2" not in store.get(each), each
+
+
+def test_where_nothing_was_ever_published_nothing_is_whole(tmp_path):
+    """A sealed refusal is no version: `verify` answers as `log` and `read` do."""
+    made = Estate(tmp_path / "product", FIELDS, geometry_type="point", key=["pid"], store=fresh(page=1000))
+    assert made.publish(save([*rows(9), *rows(1)], tmp_path / "twice.gpkg")).status == "refused"
+    with pytest.raises(UsageError, match="holds no published dataset: its 1 sealed run published nothing"):
+        verify(open_store(str(made.url)))
+    made.publish(save(rows(9), tmp_path / "first.gpkg"))
+    assert verify(open_store(str(made.url))).whole

@@ -13,18 +13,20 @@ from merestone.audit import witnesses
 from merestone.dataset import verify as dataset
 from merestone.dataset.current import POINTER, manifest_numbers
 from merestone.dataset.verify import Damage, VerifyReport
-from merestone.errors import CorruptError
+from merestone.errors import CorruptError, UsageError
 from merestone.lineage.proof import inclusion as proof
 from merestone.lineage.store.run_manifest import RunManifest, read_manifest
 from merestone.lineage.store.writing import ROOT, RUNS, SealedPart
 from merestone.results.progress import Watch, nobody, staged
+from merestone.storage.place import shown_place
 from merestone.storage.port import Store
+from merestone.words import plural
 
 
 def verify(store: Store, watch: Watch = nobody) -> VerifyReport:
     """Read a dataset whole, lineage included, and name all that is not as it was published or sealed.
 
-    Where nothing was published but runs are sealed (events of other tools, refused deliveries), objects, bytes and rows are those of the runs. A run
+    Where nothing was published but events of other tools are sealed, objects, bytes and rows are those of their runs. A run
     manifest is held to the checksums that the versions, the run records and the next run remember of it.
 
     Args:
@@ -32,7 +34,7 @@ def verify(store: Store, watch: Watch = nobody) -> VerifyReport:
         watch: is called after each object.
 
     Raises:
-        UsageError: nothing was ever published or sealed here.
+        UsageError: nothing was ever published here, nor do other tools keep events here: what has nothing to judge does not pass.
         StoreError: the store cannot be reached.
     """
     report = _of_events(store) if _holds_events_alone(store) else dataset.verify(store, watch)
@@ -69,7 +71,15 @@ def verify(store: Store, watch: Watch = nobody) -> VerifyReport:
     damages += witnesses.of_records(store, records, report.manifests, own)
     broken |= {each.path for each in damages}
     damages += witnesses.of_names(store, records, report.named, report.manifests, runs, broken)
-    return replace(report, damages=(*report.damages, *_once(damages, {each.path for each in report.damages})))
+    report = replace(report, damages=(*report.damages, *_once(damages, {each.path for each in report.damages})))
+    if not (report.versions or report.damages or any(each.foreign for each in runs.values())):
+        shown = shown_place(store.url)
+        raise UsageError(
+            f"{shown} holds no published dataset: its {plural(len(runs), 'sealed run')} published nothing",
+            field=shown,
+            hint="publish first: «publish(FILE)»",
+        )
+    return report
 
 
 def _once(damages: Iterable[Damage], reported: set[str]) -> Iterator[Damage]:
