@@ -49,3 +49,10 @@ def test_the_drawing_of_the_tree_names_every_kind_with_its_code():
     drawing = Path(errors.__file__).read_text(encoding="utf-8").partition('"""')[2].partition('"""')[0]
     lines = [line.split()[1:4] for line in drawing.splitlines() if "── " in line]
     assert lines == [[name, kind, str(code)] for name, (kind, code, _) in KNOWN.items()]
+
+
+@pytest.mark.parametrize(
+    "said", ["[Errno 13] Permission denied", "cannot be read: [Errno 13] Permission denied", "x [errno 2] No such file"]
+)
+def test_numbers_of_the_operating_system_are_left_out(said):
+    assert "rrno" not in errors.SourceError(said).message

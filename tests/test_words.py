@@ -51,3 +51,8 @@ def test_what_a_terminal_would_obey_is_escaped():
 )
 def test_a_key_that_is_a_number_is_not_read_as_a_count(key, row, words):
     assert called(key, row) == words
+
+
+@pytest.mark.parametrize(("value", "said"), [(1.0, "1.00 degree"), (0.25, "0.25 degrees"), (0.0, "0 degrees"), (2.0, "2.00 degrees")])
+def test_degrees_are_one_or_many(value, said):
+    assert distance(value, "degree") == said

@@ -31,6 +31,10 @@ MARK: Final = re.compile("«([^«»]*)»")
 """What a hint names of the library."""
 
 
+_ERRNO: Final = re.compile(r"\[errno \d+\] ", re.IGNORECASE)
+"""A number of the operating system before its own words: it helps nobody who reads a message."""
+
+
 def in_python(name: str) -> str:
     """A name between marks as one who calls the library writes it."""
     return f"merestone.{name}" if "(" in name else name
@@ -44,7 +48,7 @@ class MerestoneError(Exception):
         field: the parameter, file, key or column that it is about, where there is one.
         hint: the next step for the person who reads it; names of the library stand between marks.
 
-    All three are masked here, once: an error stands on screens, in records and in reports of builds.
+    All three are masked here, once: an error stands on screens, in records and in reports of builds. Numbers of the operating system are left out.
     """
 
     kind: ClassVar[str] = "internal"
@@ -52,7 +56,7 @@ class MerestoneError(Exception):
     retry: ClassVar[bool] = False
 
     def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
-        self.message = masked(message)
+        self.message = _ERRNO.sub("", masked(message))
         super().__init__(self.message)
         self.field = None if field is None else masked(field)
         self.marked_hint = None if hint is None else masked(hint)

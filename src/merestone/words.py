@@ -39,6 +39,7 @@ def duration(seconds: float) -> str:
 
 def distance(value: float, unit: str) -> str:
     """A length as "2.41 m", "0.000012 degrees": two significant digits at least."""
+    unit = "degrees" if unit == "degree" and value != 1 else unit
     if value == 0:
         return f"0 {unit}"
     decimals = 2

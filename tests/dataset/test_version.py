@@ -32,6 +32,13 @@ def mini(tmp_path):
     return Miniature(LocalStore(tmp_path / "ds"), row_group_rows=5)
 
 
+def test_a_dataset_and_a_version_say_what_they_are(mini):
+    dataset = Dataset(mini.store)
+    assert repr(dataset) == f"<Dataset {mini.store.root}>"
+    mini.publish(GRID)
+    assert repr(dataset.version()).startswith(f"<Version 1 of {dataset.manifest().name}: 100 features, ")
+
+
 def test_each_version_reads_as_it_was_published(mini):
     states = [GRID, {**GRID, "p00": row("new", 7, (1, 1))}, {pid: each for pid, each in GRID.items() if pid != "p55"}]
     for state in states:

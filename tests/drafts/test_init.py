@@ -125,6 +125,14 @@ def test_what_is_broken_today_is_no_promise(night, tmp_path, faulty, rows, allow
     assert ("is the data wrong, or the contract?" in result.publication.read_text()) == (faulty == 228)
 
 
+def test_nulls_in_a_key_of_several_columns_are_no_rejects(night, tmp_path):
+    """They refuse the delivery, whatever share of rejects is tolerated."""
+    frame = roads().assign(part=[None if at == 3 else "a" for at in range(600)])
+    result = init(night("roads.gpkg", frame), key=["road_id", "part"], out=str(tmp_path / "out"))
+    assert read_publication(str(result.publication)).rejects.max_fraction == 0
+    assert "1 row has a null in road_id and part: publish refuses the delivery and names the rows" in result.notes
+
+
 def test_missing_geometry_is_allowed_where_it_is_missing(night, tmp_path):
     frame = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=[shapely.Point(1, 2), None], crs="EPSG:25832")
     contract, _ = read(init(night("p.gpkg", frame), out=str(tmp_path / "out")))

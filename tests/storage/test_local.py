@@ -215,6 +215,22 @@ def test_a_fault_of_the_disk_names_the_folder_and_leaves_nothing(store, monkeypa
     assert hidden(store.root) == []
 
 
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_a_folder_that_refuses_is_the_one_that_exists(tmp_path, monkeypatch, code):
+    """What is not there yet cannot be at fault."""
+    (tmp_path / "mine").mkdir()
+    store = LocalStore(tmp_path / "mine" / "published" / "parcels")
+
+    def fails(*_given, **_more):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(local.os, "mkdir", fails)
+    with pytest.raises(StoreError) as caught:
+        store.create("data/x", b"1")
+    assert f"{tmp_path / 'mine'}" in caught.value.hint
+    assert "published" not in caught.value.hint
+
+
 def test_a_file_system_without_hard_links_is_named(store, monkeypatch):
     def refuses(_source, _target):
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))

@@ -207,6 +207,8 @@ def linted(file: str, result: LintResult) -> str:
     total = (
         f"{plural(result.errors, 'error')}, {plural(result.warnings, 'warning')}, {_many(result.confirm, 'guess', 'guesses')} to confirm"
     )
+    if result.contract_version is None:  # what cannot be read as a contract was not looked at for the rest
+        total = plural(result.errors, "error")
     lines = [f"{file}: {total}"]
     for each in result.messages:
         line = f"line {each.line}: " if each.line else ""

@@ -38,6 +38,7 @@ from merestone.reference.systems import of_code
 from merestone.results.progress import Watch, nobody
 from merestone.scratch.read_once import ReadOnce
 from merestone.source.port import Source, SourceSpec
+from merestone.words import plural
 
 _MULTI: dict[str, GeometryType] = {"point": "multipoint", "linestring": "multilinestring", "polygon": "multipolygon"}
 _NO_ID = "00000000-0000-4000-8000-000000000000"  # a contract needs one; this one is nobody's product
@@ -374,13 +375,13 @@ def _grid(newer: DiffSide, then: Inferred, now: Inferred, epsg: int, asked: int 
             (precision_of(epsg, each) for each in (one, other) if each.ordinates or each is one),
             key=lambda each: each[0],
         )
-        notes.append(f"grid: {finer} decimals; {why}")
+        notes.append(f"grid: {plural(finer, 'decimal')}; {why}")
         return finer
     if theirs.isdigit() and other.ordinates:
         their_grid = metres_per_unit(of_code(int(theirs))) * 10.0 ** -precision_of(int(theirs), other)[0]
         coarsest = math.floor(-math.log10(their_grid / metres_per_unit(of_code(epsg))) + 1e-9)
         mine = possible_precision(epsg, max(0, min(mine, coarsest)))
-    notes.append(f"grid: {mine} decimals, what both sides hold once in EPSG:{epsg}")
+    notes.append(f"grid: {plural(mine, 'decimal')}, what both sides hold once in EPSG:{epsg}")
     return mine
 
 

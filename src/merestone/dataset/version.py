@@ -30,6 +30,7 @@ from merestone.json_value import JsonObject
 from merestone.results import notebook
 from merestone.storage.place import shown_place
 from merestone.storage.port import Store
+from merestone.words import plural
 
 if TYPE_CHECKING:
     import geopandas as gpd
@@ -42,6 +43,9 @@ class Dataset:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+
+    def __repr__(self) -> str:
+        return f"<Dataset {shown_place(self.url)}>"
 
     @property
     def url(self) -> str:
@@ -133,6 +137,11 @@ class Version:
         self._columns: Columns | None = None
         self._written: dict[int, pa.Schema] = {}
         self._files: tuple[DataFile, ...] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Version {self.number} of {self.manifest.name}: {plural(self.manifest.features, 'feature')}, {shown_place(self.store.url)}>"
+        )
 
     @property
     def number(self) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,7 +50,7 @@ from merestone.scratch.read_once import ReadOnce
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, Source, SourceSpec
 from merestone.storage.place import local_path
-from merestone.words import listed, percent
+from merestone.words import listed, percent, plural
 
 _USUAL = {True: 7, False: 3}  # decimals where the coordinates show none: about a centimetre in degrees, a millimetre in metres
 _SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
@@ -205,13 +205,7 @@ def _draft(
         facts, contract, outcomes = _finer(facts, contract, outcomes, [each for each, _ in exports], found, notes)
         contract_text = draft_contract(facts)
     for each, (_, said) in zip(outcomes, exports, strict=True):
-        if each.count:
-            notes.append(f"{each.count:,} of {each.rows:,} rows{said} would be rejected: {each.words}")
-        if each.broken:
-            notes.append(
-                f"{each.broken:,} of them{said} hold as delivered and break on the grid that is drafted, {contract.coordinate_precision} decimals, "
-                "and on finer ones: publish refuses them until `coordinate_precision` is one that keeps them"
-            )
+        notes += _fates(each, said, contract, found.chosen.columns)
     lost = max((each.count - each.broken) / max(each.rows, 1) for each in outcomes)
     if found.inferred.geometry is not None:
         decided, box = positions(source, contract), found.inferred.geometry.bounds
@@ -312,16 +306,34 @@ def infer(source: Source, key: Sequence[str]) -> Inferred:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """How many rows the drafted contract rejects, of how many, and why. broken: rows that the drafted grid alone makes wrong."""
+    """How many rows the drafted contract rejects, of how many, and why.
+
+    broken: rows that the drafted grid alone makes wrong. nameless: rows without a whole key, which refuse the delivery and are not among the rejected.
+    """
 
     count: int
     broken: int
     rows: int
     findings: tuple[Finding, ...]
+    nameless: int = 0
 
     @property
     def words(self) -> str:
         return "; ".join(f"{one.rule}: {one.observed}" for one in self.findings if one.severity == "error")
+
+
+def _fates(found: _Outcome, said: str, contract: Contract, key: Sequence[str]) -> Iterator[str]:
+    """What becomes of the rows of one export, in words; `said` names the export."""
+    if found.count:
+        yield f"{found.count:,} of {found.rows:,} rows{said} would be rejected: {found.words}"
+    if found.nameless and len(key) > 1:  # of one column it is said with the key
+        has = "has" if found.nameless == 1 else "have"
+        yield f"{plural(found.nameless, 'row')}{said} {has} a null in {listed(key, len(key))}: publish refuses the delivery and names the rows"
+    if found.broken:
+        yield (
+            f"{found.broken:,} of them{said} hold as delivered and break on the grid that is drafted, {contract.coordinate_precision} decimals, "
+            "and on finer ones: publish refuses them until `coordinate_precision` is one that keeps them"
+        )
 
 
 def _finer(
@@ -350,7 +362,7 @@ def _finer(
 def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -> _Outcome:
     """What becomes of the rows under the drafted contract: the very checks of publish."""
     plan = plan_cast(contract, source.delivery, {}, key, None, "warn")
-    tally, lost, broken, first = FindingTally(), 0, 0, 1
+    tally, lost, broken, nameless, first = FindingTally(), 0, 0, 0, 1
     limits = DEGREES if _geographic(contract.crs_epsg) else None
     for batch in source.batches():
         cast, miscast = cast_batch(batch, plan)
@@ -369,6 +381,11 @@ def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -
         )
         faults = [*miscast, *faults, *found]
         bad = rejected(faults, cast.num_rows)
+        keyless = np.zeros(cast.num_rows, bool)
+        for name in key:
+            keyless |= np.asarray(cast.column(name).is_null())
+        bad &= ~keyless  # such a row refuses the delivery, whatever share of rejects is tolerated
+        nameless += int(keyless.sum())
         lost += int(bad.sum())
         doubtful = bad & ~rejected(miscast, cast.num_rows)
         if doubtful.any():
@@ -379,7 +396,7 @@ def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -
             broken += int((~rejected(given, rows.num_rows)).sum())
         tally.add(faults, rows=np.arange(first, first + cast.num_rows))
         first += cast.num_rows
-    return _Outcome(lost, broken, first - 1, tally.findings())
+    return _Outcome(lost, broken, first - 1, tally.findings(), nameless)
 
 
 # --- the drafts ------------------------------------------------------------------------------------------------------------------------

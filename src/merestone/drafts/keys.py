@@ -16,7 +16,7 @@ from merestone.drafts.infer import COUNTS, Inferred, KeyCandidate, id_like
 from merestone.drafts.join import Exports, Hashes, Joined, hashes, together
 from merestone.errors import UsageError
 from merestone.source.port import Source
-from merestone.words import listed, percent
+from merestone.words import listed, percent, plural
 
 _JUDGED = 12
 """How many keys are held against each other."""
@@ -78,7 +78,7 @@ def first_key(inferred: Inferred, source: Source) -> Chosen:
     if not usable:
         raise _no_key(inferred, source, sets_of(inferred, [source]))
     best = usable[0]
-    said = [f"key: {best.name}, unique and never null in {inferred.rows:,} rows"]
+    said = [f"key: {best.name}, unique and never null in {plural(inferred.rows, 'row')}"]
     if best.doubt:
         said.append(best.doubt)
     return Chosen((best.name,), None, (*said, *_others(inferred, (best.name,), {})), doubt=best.doubt)
@@ -150,7 +150,7 @@ def joining_key(inferred: Inferred, exports: Exports, sources: tuple[Source, Sou
 
 def _how_clean(inferred: Inferred, key: tuple[str, ...]) -> str:
     faults = next((each.why_not for each in inferred.keys if (each.name,) == key), "")
-    return f"{faults}; those rows are not compared" if faults else f"unique and never null in {inferred.rows:,} rows"
+    return f"{faults}; those rows are not compared" if faults else f"unique and never null in {plural(inferred.rows, 'row')}"
 
 
 def _near(each: Joined, leading: Joined) -> bool:

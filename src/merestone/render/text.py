@@ -38,6 +38,8 @@ def diff(result: DiffResult) -> str:
         head = f"{result.before} to {result.after}: NOTHING was compared, since neither side has a row"
     else:
         head = f"{result.before} to {result.after}: {_classes(result.delta) or 'no change'}, {count(result.unchanged)} unchanged"
+        aside = max(result.not_compared.before, result.not_compared.after)
+        head += f", {plural(aside, 'row')} not compared" if aside else ""
     lines = [title(head, result.seconds), *_details(result.delta, result.changed), *_findings(result.findings)]
     lines += [row("note", visible(each)) for each in result.notes]
     if result.keys is not None:

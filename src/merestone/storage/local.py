@@ -240,8 +240,15 @@ class LocalStore:
                     f"cannot {verb} {name} in {self.root} now: {fault.strerror}", field=name, hint="repeat the command"
                 ) from fault
             folder = (self.root / name).parent
+            if fault.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                folder = _nearest(folder)  # what is not there yet is not at fault
             hint = _HINTS.get(fault.errno or 0, "look at the disk of {folder}, then repeat").format(folder=folder)
             raise StoreError(f"cannot {verb} {name} in {self.root}: {fault.strerror or fault}", field=name, hint=hint) from fault
+
+
+def _nearest(folder: Path) -> Path:
+    """A folder, or the nearest one above it that exists."""
+    return next((each for each in (folder, *folder.parents) if os.path.isdir(each)), folder)  # noqa: PTH112 - False where nobody may look
 
 
 def _new_file(folder: Path) -> tuple[int, Path]:
