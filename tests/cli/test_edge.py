@@ -190,3 +190,10 @@ def test_a_traceback_file_holds_no_secret(capsys, tmp_path, monkeypatch):
     kept = next(tmp_path.glob("merestone-traceback-*")).read_text()
     assert "ZeroDivisionError" in kept
     assert "hunter2" not in kept
+
+
+def test_a_number_below_zero_is_told_how_to_be_typed(merestone):
+    ended = merestone("lineage", "why", "streets.yaml", "-3")
+    assert ended.code == 2
+    assert "write -- before a value that begins with -" in ended.err
+    assert "lineage why ... -- -3" in ended.err

@@ -17,6 +17,7 @@ from merestone.dataset.columns import stored_type
 from merestone.dataset.manifest import sha256
 from merestone.dataset.version import Dataset, Version
 from merestone.errors import CorruptError, StoreError, UsageError
+from merestone.inspect.browse import Address, parse_address
 from merestone.storage.local import LocalStore
 from stores import fresh
 
@@ -37,6 +38,13 @@ def test_a_dataset_and_a_version_say_what_they_are(mini):
     assert repr(dataset) == f"<Dataset {mini.store.root}>"
     mini.publish(GRID)
     assert repr(dataset.version()).startswith(f"<Version 1 of {dataset.manifest().name}: 100 features, ")
+
+
+def test_no_version_is_0(mini):
+    mini.publish(GRID)
+    assert parse_address("parcels.yaml@0") == Address("parcels.yaml", 0)
+    with pytest.raises(UsageError, match="has no version 0"):
+        Dataset(mini.store).version(0)
 
 
 def test_each_version_reads_as_it_was_published(mini):

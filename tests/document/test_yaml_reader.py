@@ -281,3 +281,14 @@ def test_confirm_marks_belong_to_the_entry_beside_them():
 
 def test_paths_are_unambiguous():
     assert path_text(("a", 2, "b c", "d.e", "f")) == 'a[2]["b c"]["d.e"].f'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [start + bytes(MAX_BYTES) for start in (b"SQLite format 3", b"PK\x03\x04", b"\x89PNG\r\n")],
+    ids=["database", "archive", "picture"],
+)
+def test_a_file_of_another_kind_is_no_document(data):
+    """Its size is the least of what is wrong with it."""
+    with pytest.raises(UsageError, match="it holds bytes and no text"):
+        read_yaml(data, "parcels.gpkg")

@@ -13,7 +13,7 @@ from merestone.api.checking import check
 from merestone.api.publishing import publish
 from merestone.contract.files import examine
 from merestone.drafts.init import draft, init
-from merestone.drafts.named import dataset_name
+from merestone.drafts.named import after_folder, dataset_name
 from merestone.errors import SourceError, StoreError, UsageError
 from merestone.publication.reader import read_publication
 
@@ -123,6 +123,13 @@ def test_what_is_broken_today_is_no_promise(night, tmp_path, faulty, rows, allow
     assert f"{faulty} of {rows} rows{' of the older export' * before} would be rejected: validity: row 1 self-intersection at 1, 1" in said
     assert read_publication(str(result.publication)).rejects.max_fraction == allowed
     assert ("is the data wrong, or the contract?" in result.publication.read_text()) == (faulty == 228)
+
+
+@pytest.mark.parametrize(
+    ("path", "after"), [("2016.geojson", True), ("a/2016-05-01.gpkg", True), ("roads-2016.gpkg", False), ("roads.gpkg", False)]
+)
+def test_a_name_that_is_the_folder_s_is_told(path, after):
+    assert after_folder(path) is after
 
 
 def test_nulls_in_a_key_of_several_columns_are_no_rejects(night, tmp_path):

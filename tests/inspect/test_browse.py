@@ -23,7 +23,7 @@ FIELDS = [{"name": "pid", "type": "string", "nullable": False}]
         ("./a/b@12", "./a/b", 12),
         ("a@v3", "a", 3),
         ("a@b", "a@b", None),
-        ("a@0", "a@0", None),
+        ("a@0", "a", 0),
         ("@2", "@2", None),
         ("a@1@2", "a@1", 2),
         ("file:///a@2", "file:///a", 2),

@@ -25,6 +25,7 @@ from merestone.errors import EXIT_DONE, InternalError, MerestoneError, UsageErro
 from merestone.masking import masked
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_NUMBER = re.compile(r"-\d")
 EXIT_INTERRUPTED = 130
 """What shells expect of a process that Ctrl-C ended; not a result of Merestone's own."""
 EXIT_TERMINATED = 143
@@ -209,7 +210,11 @@ def _usage(fault: click.ClickException) -> UsageError:
     context = fault.ctx if isinstance(fault, click.UsageError) else None
     parameter = getattr(fault, "param", None)
     field = parameter.name if isinstance(parameter, click.Parameter) else getattr(fault, "option_name", None)
-    return UsageError(fault.format_message().rstrip("."), field=field, hint=f"{context.command_path if context else 'merestone'} --help")
+    command = context.command_path if context else "merestone"
+    hint = f"{command} --help"
+    if isinstance(fault, click.NoSuchOption) and _NUMBER.match(fault.option_name):
+        hint = f"write -- before a value that begins with -: {command} ... -- {fault.option_name}"
+    return UsageError(fault.format_message().rstrip("."), field=field, hint=hint)
 
 
 def _traceback(debug: bool) -> str:

@@ -86,7 +86,7 @@ class Dataset:
         head = self.current()
         if version is None or version == head.manifest.version:
             return head.manifest
-        found = line(self.store, head, version)
+        found = line(self.store, head, version) if version > 0 else None
         if found is None:
             raise UsageError(
                 f"{shown_place(self.url)} has no version {version}",

@@ -106,6 +106,10 @@ class Document:
         return tuple(path for path, position in self.positions.items() if position.confirm)
 
 
+_HEAD = 4096
+"""Files of other kinds (databases, archives, pictures) show by a NUL in so many of their first bytes that they are no text."""
+
+
 def read_yaml(data: bytes, where: str) -> Document:
     """Read one document whose root is a mapping.
 
@@ -118,6 +122,10 @@ def read_yaml(data: bytes, where: str) -> Document:
             that is not text, more than one document, or aliases that expand beyond the limits. Names line and path.
     """
     if len(data) > MAX_BYTES:
+        if b"\0" in data[:_HEAD] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise UsageError(
+                f"{where} is not a document: it holds bytes and no text", field=where, hint="name a contract or a publication file (YAML)"
+            )
         raise UsageError(
             f"{where}: document too large: more than {MAX_BYTES:,} bytes",
             field=where,

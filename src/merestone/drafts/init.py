@@ -21,7 +21,7 @@ from merestone.document.yaml_reader import read_yaml
 from merestone.drafts.extent import box_of_both, positions, with_extent
 from merestone.drafts.infer import ColumnFacts, GeometryFacts, Inference, Inferred, code_lists
 from merestone.drafts.keys import Chosen, asked_key, first_key, in_words, joining_key
-from merestone.drafts.named import dataset_name
+from merestone.drafts.named import after_folder, dataset_name
 from merestone.drafts.previous import Both, Loose, both, compared_as, crs_of, exports_of, measured, unmeasured
 from merestone.drafts.text import (
     ContractFacts,
@@ -130,6 +130,9 @@ def init(
             )
     made = draft(source_path, layer=layer, crs=crs, key=key, previous=previous, owner=owner)
     notes, allowed = list(made.notes), allowed_rejects(made.lost)
+    if after_folder(source_path, layer):
+        words = f"the dataset is called {name} after its folder, since the file is called by its date alone: change `name` in the contract where it is another"
+        notes.insert(0, words)
     if allowed is not None:
         notes.append(_rejects_note(made.lost, allowed))
     publication_text = draft_publication(

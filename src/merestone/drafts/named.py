@@ -24,11 +24,19 @@ _DATED = re.compile(rf"(?:^|[-_. ])(?:{'|'.join(_DATES)})(?=$|[-_. ])")
 def dataset_name(source_path: str, layer: str | None = None) -> str:
     """What a dataset is called: its layer, or its file without endings, else the folder of a file that is called by its date alone."""
     path = source_path.rstrip("/\\")
-    folder, file = os.path.split(path)
-    stem = re.sub(r"(\.[A-Za-z][A-Za-z0-9]{0,9}){1,2}$", "", file) or file
-    names = [layer] if layer is not None else [stem, os.path.basename(os.path.abspath(folder))]  # noqa: PTH100, PTH119 - a name, no path
+    names = [layer] if layer is not None else [_stem(path), os.path.basename(os.path.dirname(os.path.abspath(path)))]  # noqa: PTH100, PTH119, PTH120 - a name, no path
     found = (_safe(_DATED.sub("", each)) for each in names)
     return next((each for each in found if each), _safe(names[0]) or "dataset")
+
+
+def after_folder(source_path: str, layer: str | None = None) -> bool:
+    """Whether a dataset is called after its folder, since its file is called by its date alone."""
+    return layer is None and not _safe(_DATED.sub("", _stem(source_path.rstrip("/\\"))))
+
+
+def _stem(path: str) -> str:
+    file = os.path.basename(path)  # noqa: PTH119 - a name, no path
+    return re.sub(r"(\.[A-Za-z][A-Za-z0-9]{0,9}){1,2}$", "", file) or file
 
 
 def _safe(text: str) -> str:

@@ -305,7 +305,7 @@ def _feature_by_feature(name: str, promised: int, counts: Fineness, last: Mappin
     return catalogue.PRECISION.finding(
         name,
         count=counts.coarse,
-        case="features",
+        case="features" if last else "features_first",
         severity="error" if known and enough else "warning",
         promised=promised,
         coarser=promised - 1,

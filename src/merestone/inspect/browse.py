@@ -39,7 +39,7 @@ from merestone.storage.open import open_store
 from merestone.storage.place import local_path, parse_place
 from merestone.storage.port import Store
 
-_VERSION = re.compile(r"(?P<where>.+)@v?(?P<version>[1-9]\d{0,8})", re.DOTALL)
+_VERSION = re.compile(r"(?P<where>.+)@v?(?P<version>0|[1-9]\d{0,8})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1011,6 +1011,11 @@ PRECISION = Rule(
             "{count:,} of {rows:,} features ({share}) have {coarser} decimals or fewer in all ordinates; {before}",
             "Export full coordinates. Where the survey is as coarse as that, promise `coordinate_precision: {coarser}` (a MAJOR version).",
         ),
+        "features_first": FindingWords(
+            "{promised} decimals in every feature",
+            "{count:,} of {rows:,} features ({share}) have {coarser} decimals or fewer in all ordinates; {before}",
+            "Export full coordinates. Where the survey is as coarse as that, promise `coordinate_precision: {coarser}` before the first version.",
+        ),
     },
 )
 VERTEX_LOSS = Rule(
