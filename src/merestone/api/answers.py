@@ -6,12 +6,11 @@ Not here: the answers of publish, diff, apply and check (`results.result`), how 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypedDict
 
 from merestone.contract.lint import LintMessage
-from merestone.dataclass import dataclass
 from merestone.dataset.feed import Changes
 from merestone.dataset.log import LogEntry
 from merestone.dataset.manifest import DataFile

@@ -6,10 +6,9 @@ Not here: the answers of other questions (`answers`), how an answer is found (`l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, TypedDict
 
-from merestone.dataclass import dataclass
 from merestone.json_value import Json
 from merestone.results.json_form import PERSON, when_set
 from merestone.results.notebook import Shown

@@ -6,7 +6,7 @@ Not here: gaps inside one run's events (`lineage.complete`), damage (`dataset.ve
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 
@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_chunk
-from merestone.dataclass import dataclass
 from merestone.dataset.feed import Feed, read_classes
 from merestone.dataset.history import descent
 from merestone.dataset.index import load_table

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
@@ -18,7 +18,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.errors import UsageError
 from merestone.line import environment
 from merestone.lineage.event.collector import OWN_STAGES, LineageCollector, base_stage

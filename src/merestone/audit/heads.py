@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from merestone.dataclass import dataclass
 from merestone.dataset.current import current
 from merestone.dataset.verify import Damage
 from merestone.dataset.version import Dataset

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from merestone.audit.foreign import job_of
 from merestone.columnar.arrays import one_chunk
 from merestone.contract.files import read_document
-from merestone.dataclass import dataclass
 from merestone.errors import SourceError, UsageError
 from merestone.inspect.browse import parse_address, publication_at
 from merestone.json_value import JsonObject

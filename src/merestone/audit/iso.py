@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any
@@ -14,7 +15,6 @@ from uuid import UUID, uuid5
 
 from merestone.audit import questions
 from merestone.audit.makers import makers
-from merestone.dataclass import dataclass
 from merestone.dataset.current import current
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.version import Dataset

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.audit.completeness import MADE, made_by
-from merestone.dataclass import dataclass
 from merestone.dataset.current import current
 from merestone.dataset.feed import read_classes
 from merestone.dataset.index import load_table

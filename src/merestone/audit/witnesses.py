@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import unquote
 
-from merestone.dataclass import dataclass
 from merestone.dataset.current import MANIFESTS, POINTER, manifest_name, manifest_numbers
 from merestone.dataset.log import FOLDERS, stem_of
 from merestone.dataset.manifest import Manifest, ObjectRef

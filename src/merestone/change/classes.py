@@ -7,13 +7,13 @@ Source: the classes of docs/spec/changes.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.columnar.rounding import NumberGrid
-from merestone.dataclass import dataclass
 from merestone.dataset.known import CHANGE_CLASSES, Halves
 from merestone.geometry import kernel
 from merestone.geometry.kernel_values import Grid, Shape

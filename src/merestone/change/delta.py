@@ -6,10 +6,8 @@ Not here: the same at millions of rows (`probe`, `classes`); a property test hol
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
-
-from merestone.dataclass import dataclass
 
 K = TypeVar("K", bound=Hashable)
 D = TypeVar("D")

@@ -6,12 +6,12 @@ Not here: breaches of the contract (`gate`), which nobody can confirm; gathering
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 
-from merestone.dataclass import dataclass
 from merestone.json_value import JsonObject
 from merestone.results.finding import Finding
 from merestone.rules import catalogue

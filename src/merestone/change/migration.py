@@ -5,10 +5,11 @@ Not here: reading the table (`line.preparing.key_table`), the label `rekeyed` of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves
 
 Mask = npt.NDArray[np.bool_]

@@ -5,10 +5,11 @@ Not here: writing (`writer.files`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from merestone.dataclass import dataclass
 from merestone.dataset.manifest import DataFile
 
 

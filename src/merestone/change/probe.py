@@ -5,11 +5,12 @@ Not here: what a candidate turns out to be (`classes`), the index itself (`datas
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from merestone.columnar.lookup import AGAIN, SAME
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, Known, sort_by_hash
 
 Mask = npt.NDArray[np.bool_]

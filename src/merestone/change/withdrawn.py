@@ -5,13 +5,14 @@ Not here: the page of entries (`dataset.withdrawn`), the guard and its words (`g
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar import hashing
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, find, halves, sort_by_hash
 from merestone.dataset.tables import WithdrawnRows
 

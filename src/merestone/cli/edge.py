@@ -15,12 +15,12 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from merestone.cli.wording import in_command_line
-from merestone.dataclass import dataclass
 from merestone.errors import EXIT_DONE, InternalError, MerestoneError, UsageError
 from merestone.masking import masked
 

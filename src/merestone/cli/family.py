@@ -8,13 +8,13 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
 from merestone.cli.examples import EXAMPLES
-from merestone.dataclass import dataclass
 from merestone.errors import UsageError
 
 

@@ -6,13 +6,11 @@ Not here: how a row is found among them (`lookup`), where the bytes come from an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from merestone.dataclass import dataclass
 
 Halves = npt.NDArray[np.uint64]  # (n, 2): the two halves of 16 bytes, big-endian
 Slots = npt.NDArray[np.int32]

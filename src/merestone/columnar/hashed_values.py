@@ -5,9 +5,9 @@ Not here: the work itself (`hashing`, and behind it `compiled` or `fallback`).
 
 from __future__ import annotations
 
-import pyarrow as pa
+from dataclasses import dataclass
 
-from merestone.dataclass import dataclass
+import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)

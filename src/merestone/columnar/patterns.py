@@ -7,12 +7,11 @@ Not here: which clauses hold patterns (`contract.definition`), what is said of a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from merestone.dataclass import dataclass
 
 _AROUND: Final = "write what the whole text may be, such as [0-9]{4}[A-Z]{2}, and list single values in an `enum`"
 _BACK: Final = "write the texts that are meant one by one, such as AA|BB|CC"

@@ -10,6 +10,7 @@ Not here: which grid a column has (`contract`, `identity.grid`).
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.columnar.arrays import plain
-from merestone.dataclass import dataclass
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

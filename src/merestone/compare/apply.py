@@ -13,6 +13,7 @@ import base64
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -25,7 +26,6 @@ from merestone.compare.sides import Adapted, VersionSource, swapped
 from merestone.compare.step import End, VersionStep
 from merestone.contract.body import from_body
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.dataset.current import Current, current
 from merestone.dataset.known import Sum, halves
 from merestone.dataset.version import Dataset, Version

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from merestone.change.classes import Before
 from merestone.compare.sides import DiffSide, open_side
 from merestone.compare.terms import ComparisonSettings, ComparisonTerms, settle_terms
-from merestone.dataclass import dataclass
 from merestone.dataset import feed
 from merestone.dataset.current import Current, current
 from merestone.dataset.feed import Changes, Feed, read_classes

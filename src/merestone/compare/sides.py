@@ -6,7 +6,7 @@ Not here: under which terms two sides are compared (`terms`), the comparison (`d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from merestone.contract.contract import Contract
 from merestone.contract.field_type import parse_type
-from merestone.dataclass import dataclass
 from merestone.dataset.current import POINTER
 from merestone.dataset.version import Version
 from merestone.geometry import kernel

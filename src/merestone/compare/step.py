@@ -7,6 +7,7 @@ Not here: folding change logs (`dataset.feed`), replaying (`apply`).
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ import pyarrow.parquet as pq
 
 from merestone.contract.body import from_body
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.dataset import feed
 from merestone.dataset.columns import Columns, geo_of
 from merestone.dataset.feed import Changes, Feed

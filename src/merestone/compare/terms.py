@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,7 +22,6 @@ from merestone.compare.sides import Adapted, DiffSide, in_order
 from merestone.contract.body import body, from_body
 from merestone.contract.contract import Contract, Dimensions, FieldType, GeometryType
 from merestone.contract.files import read_contract
-from merestone.dataclass import dataclass
 from merestone.drafts.infer import ColumnFacts, GeometryFacts, Inferred
 from merestone.drafts.init import epsg_of, infer, precision_of
 from merestone.drafts.keys import asked_key, joining_key

@@ -5,11 +5,11 @@ Not here: reading YAML (`document.yaml_reader`), judging a document (`lint`), JS
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from merestone.columnar.rounding import NumberGrid
 from merestone.contract.stamp import Stamp
-from merestone.dataclass import dataclass
 from merestone.json_value import Json
 
 AxisOrder = Literal["lon_lat", "lat_lon"]

@@ -9,11 +9,11 @@ import datetime as dt
 import re
 import zoneinfo
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from merestone.columnar.patterns import fault_of
 from merestone.contract.contract import FieldType
-from merestone.dataclass import dataclass
 from merestone.document.forms import BROKEN, Report, nearest, shorten
 from merestone.document.yaml_reader import Path
 from merestone.json_value import Json, JsonObject

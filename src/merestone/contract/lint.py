@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from merestone.contract.body import body
 from merestone.contract.contract import Contract, Field
 from merestone.contract.definition import CONTRACT, is_container
-from merestone.dataclass import dataclass
 from merestone.document.forms import Form, Group, Keyed, Listed, nearest
 from merestone.document.yaml_reader import Document, Path, path_text
 from merestone.json_value import Json, JsonObject

@@ -6,9 +6,9 @@ Not here: which bump a difference needs (`breaking`), where versions are kept (`
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import total_ordering
 
-from merestone.dataclass import dataclass
 from merestone.reference.ground import METRES_PER_DEGREE
 
 _NUMBER = "(0|[1-9][0-9]{0,8})"

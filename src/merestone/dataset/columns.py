@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyproj import CRS
 
 from merestone.contract.field_type import parse_type
-from merestone.dataclass import dataclass
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.proved import HINT
 from merestone.document.json_reader import parse_json

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from merestone.dataclass import dataclass
 from merestone.dataset.manifest import Manifest, sha256
 from merestone.dataset.record import read_records
 from merestone.document.json_reader import parse_json

@@ -10,6 +10,7 @@ same to a reader before and after, and are not part of the feed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.table_shape import TableColumn, TableShape, Values
-from merestone.dataclass import dataclass
 from merestone.dataset.manifest import HistoryLine, Manifest, ObjectRef
 from merestone.dataset.proved import HINT, opened, proving, read_table
 from merestone.dataset.tables import DIGEST, ChangeLog

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,6 @@ import pyarrow.compute as pc
 from merestone.columnar.arrays import one_chunk
 from merestone.columnar.table_shape import Values
 from merestone.columnar.unicode import nfc
-from merestone.dataclass import dataclass
 from merestone.dataset import feed
 from merestone.dataset.feed import Changes, Feed
 from merestone.dataset.manifest import Box

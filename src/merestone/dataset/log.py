@@ -6,8 +6,8 @@ Not here: words on a screen (`render`), the changes themselves (`feed`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
-from merestone.dataclass import dataclass
 from merestone.dataset.current import Current
 from merestone.dataset.history import descent, lines
 from merestone.dataset.manifest import HistoryLine, Manifest, ObjectRef

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from merestone.dataclass import dataclass
 from merestone.document.json_reader import parse_json
 from merestone.errors import CorruptError
 from merestone.json_value import JsonObject
@@ -62,7 +61,7 @@ class DataFile(ObjectRef):
     def to_json(self) -> JsonObject:
         """The JSON object, as `files` answers it."""
         return {
-            **super(DataFile, self).to_json(),  # noqa: UP008 - with slots the class is made twice, and `super()` means the first
+            **super(DataFile, self).to_json(),
             "partition": self.partition,
             "bbox": list(self.bbox) if self.bbox is not None else None,
             "version": self.version,
@@ -182,7 +181,7 @@ class Chunk(ObjectRef):
 
     def to_json(self) -> JsonObject:
         """The JSON object."""
-        return {**super(Chunk, self).to_json(), "first": self.first, "last": self.last}  # noqa: UP008 - as above
+        return {**super(Chunk, self).to_json(), "first": self.first, "last": self.last}
 
     @classmethod
     def from_json(cls, doc: JsonObject) -> Chunk:

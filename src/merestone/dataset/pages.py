@@ -9,11 +9,11 @@ files has one row without a path, which keeps the column value that its name sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from merestone.columnar.table_shape import TableColumn, TableShape
-from merestone.dataclass import dataclass
 from merestone.dataset.manifest import DataFile, FileSet, ObjectRef
 from merestone.dataset.proved import HINT, altered, read_table
 from merestone.errors import CorruptError

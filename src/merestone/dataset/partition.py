@@ -9,13 +9,12 @@ decisions, "cell=root" for a tree of one leaf, "cell=none" for rows without a po
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-
-from merestone.dataclass import dataclass
 
 NO_POSITION = "cell=none"
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"  # what Hive-style readers take for null

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
-from merestone.dataclass import dataclass
 from merestone.document.json_reader import parse_json
 from merestone.document.own_digest import with_digest
 from merestone.errors import CorruptError

@@ -6,8 +6,8 @@ Not here: names of partitions and the kd-tree (`partition`), the files of the pa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from merestone.dataclass import dataclass
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.pages import PartitionFiles
 from merestone.dataset.partition import Tree, tree_from_table

@@ -6,14 +6,13 @@ Not here: mending (nothing is changed), exit codes (`cli`), lineage (`lineage.pr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from merestone.columnar import hashing
-from merestone.dataclass import dataclass
 from merestone.dataset.current import POINTER, Current, chain, current, manifest_name, manifest_numbers
 from merestone.dataset.history import lines
 from merestone.dataset.index import load_table

@@ -11,10 +11,9 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
-from merestone.dataclass import dataclass
 from merestone.document.yaml_reader import Document, Path, path_text
 from merestone.json_value import Json, JsonObject
 

@@ -13,7 +13,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from ruamel.yaml import YAML
@@ -29,7 +29,6 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from merestone.dataclass import dataclass
 from merestone.document.tabs import TabScanner
 from merestone.errors import UsageError
 from merestone.json_value import JsonObject

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from merestone.contract.contract import Dimensions, FieldType, GeometryType
 from merestone.contract.field_type import MAX_DECIMAL
-from merestone.dataclass import dataclass
 from merestone.errors import UsageError
 from merestone.gate.delivery import equal_groups, text_hash
 from merestone.gate.fineness import Lattice, axis_precision, coarse_features

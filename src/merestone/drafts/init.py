@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from merestone.contract.contract import Contract, FieldType
 from merestone.contract.parse import parse
-from merestone.dataclass import dataclass
 from merestone.document.yaml_reader import read_yaml
 from merestone.drafts.extent import box_of_both, positions, with_extent
 from merestone.drafts.infer import ColumnFacts, GeometryFacts, Inference, Inferred, code_lists

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_chunk
-from merestone.dataclass import dataclass
 from merestone.gate.delivery import text_hash
 from merestone.geometry import kernel
 from merestone.source.port import Source

@@ -6,12 +6,11 @@ Not here: what a column holds (`infer`), how well a key joins (`join`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
-from merestone.dataclass import dataclass
 from merestone.drafts.infer import COUNTS, Inferred, KeyCandidate, id_like
 from merestone.drafts.join import Exports, Hashes, Joined, hashes, together
 from merestone.errors import UsageError

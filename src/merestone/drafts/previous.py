@@ -6,7 +6,7 @@ Not here: what one export holds (`infer`), which key joins them (`keys`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from merestone.change.made_anew import ALL, made_anew
 from merestone.contract.contract import Dimensions, FieldType, GeometryType
-from merestone.dataclass import dataclass
 from merestone.drafts.infer import COUNTS, ColumnFacts, GeometryFacts, Inferred, KeyCandidate, minted, why_not
 from merestone.drafts.join import Exports
 from merestone.gate.fineness import JUDGED_ORDINATES

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from merestone.contract.contract import AxisOrder, Dimensions, FieldType, GeometryType
 from merestone.contract.stamp import Stamp
-from merestone.dataclass import dataclass
 from merestone.json_value import Json, JsonObject
 from merestone.reference.area import largest_ordinate
 from merestone.reference.ground import metres_per_unit

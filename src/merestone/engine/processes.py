@@ -9,9 +9,9 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
-from merestone.dataclass import dataclass
 from merestone.engine.window import in_order
 
 Unit = TypeVar("Unit")

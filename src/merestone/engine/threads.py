@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TypeVar
 
-from merestone.dataclass import dataclass
 from merestone.engine.window import in_order
 
 Unit = TypeVar("Unit")

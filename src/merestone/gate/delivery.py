@@ -8,7 +8,7 @@ Every finding here refuses the delivery (docs/spec/gate.md#findings), but for th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from merestone.columnar.unicode import normalised
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.gate.findings import NAMED
 from merestone.geometry.kernel_values import Scan
 from merestone.results.finding import SAMPLES, Finding, Sample

@@ -6,7 +6,7 @@ Not here: the checks that find the faults (`feature`, `delivery`, `normalise.cas
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.table_shape import TableColumn, TableShape
-from merestone.dataclass import dataclass
 from merestone.results.finding import SAMPLES, Finding, RowFaults, Sample, Severity, Surface
 from merestone.rules.catalogue import rule_of
 from merestone.rules.rule import Rule

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.contract.contract import Contract, Field
-from merestone.dataclass import dataclass
 from merestone.geometry import kernel
 from merestone.geometry.kernel_values import Scan
 from merestone.json_value import Json, JsonObject

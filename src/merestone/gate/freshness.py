@@ -8,7 +8,7 @@ Clauses: `freshness_sla_minutes`, `freshness_from`; docs/spec/gate.md#freshness.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.contract.contract import Contract, Field
-from merestone.dataclass import dataclass
 from merestone.gate.findings import FindingTally
 from merestone.json_value import Json
 from merestone.results.finding import Finding, RowFaults

@@ -10,7 +10,7 @@ that counts per bin are all that is kept of a million rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from pyproj import CRS
 
 from merestone.contract.contract import Contract, Field
-from merestone.dataclass import dataclass
 from merestone.geometry import kernel
 from merestone.reference.ground import metres_per_unit
 from merestone.reference.systems import horizontal

@@ -9,6 +9,7 @@ not be judged is an error of rule `topology`; silence always means that every fe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ import pyarrow as pa
 import shapely
 
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.gate.findings import NAMED
 from merestone.gate.topology_edges import box_tree, joined
 from merestone.gate.topology_network import check_network

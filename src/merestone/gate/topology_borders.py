@@ -6,12 +6,12 @@ Not here: what the edges that are left say about overlaps and gaps (`topology_fa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.gate.topology_edges import AREAS, Edges, Ints, Mask, edges_of, grouped, joined, near_pairs, numbered, to_grid, turn
 from merestone.gate.topology_pairs import Pairs
 from merestone.geometry import kernel

@@ -9,13 +9,13 @@ multiplied in 64 bits, larger ones in Python's whole numbers; the sign of a turn
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import shapely
 
-from merestone.dataclass import dataclass
 from merestone.geometry import kernel
 from merestone.geometry.kernel_values import Shapes
 

@@ -5,9 +5,10 @@ Not here: which edges are left (`topology_borders`), what the ground is covered 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from merestone.dataclass import dataclass
 from merestone.gate.topology_cover import Cover
 from merestone.gate.topology_edges import Edges, Ints, Mask, cross_sign, numbered
 

@@ -7,12 +7,13 @@ An end is joined where another end, or a vertex of a line, lies at the same plac
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import shapely
 
-from merestone.dataclass import dataclass
 from merestone.gate.topology_edges import Edges, Floats, Ints, edges_of, grouped, near_pairs, numbered, shapes_on_grid, turn
 from merestone.gate.topology_pairs import Pairs
 from merestone.geometry import kernel

@@ -6,11 +6,11 @@ Not here: which faults there are (`topology_planar`, `topology_network`), words 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from merestone.dataclass import dataclass
 from merestone.gate.topology_edges import Floats, Ints
 
 

@@ -20,10 +20,11 @@ with a polygon found are then looked up until none is left; the count is complet
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.gate.topology_borders import noded, outline, uncancelled
 from merestone.gate.topology_cover import Cover, overlaps_of
 from merestone.gate.topology_edges import Edges, Ints, edges_of, joined

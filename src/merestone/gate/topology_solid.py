@@ -9,6 +9,7 @@ winds its rings as seen from above.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import shapely
 
-from merestone.dataclass import dataclass
 from merestone.gate.topology_edges import Floats, Ints, grouped
 from merestone.geometry import kernel
 

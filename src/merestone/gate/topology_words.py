@@ -6,12 +6,10 @@ Not here: what a breach is (`topology`), the findings with their titles and reme
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-
-from merestone.dataclass import dataclass
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

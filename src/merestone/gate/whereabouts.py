@@ -11,14 +11,13 @@ can convict a few rows, but never itself. All of it is counts; neither the order
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.geometry.kernel_values import placed
 from merestone.json_value import JsonObject
 from merestone.results.finding import Finding, RowFaults

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from merestone.dataclass import dataclass
 from merestone.geometry.single import CIRCULAR, LINE, MULTIPOLYGON, POLYGON, TRIANGLE, Node
 
 PAIRED_PARTS = 200  # more parts than this are not paired, their outlines are compared

@@ -7,12 +7,12 @@ WKB. `parse` leaves those rows out, and `fallback` hands them to `single`, which
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from merestone.dataclass import dataclass
 from merestone.geometry import kernel_values, single
 
 MOST_STEPS = 64  # parts, or rings of one part: a row with more goes through `single`, since each step costs all rows a pass

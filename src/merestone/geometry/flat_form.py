@@ -6,14 +6,13 @@ Not here: reading WKB into flat arrays (`flat`), rows that `flat` does not read 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from merestone.columnar.rounding import NO_MEASURE, from_grid, on_grid, to_grid
-from merestone.dataclass import dataclass
 from merestone.geometry import kernel_values, single
 from merestone.geometry.flat import Bytes, Flat, Floats, Ints, Mask, anywhere, first_of, vertices
 

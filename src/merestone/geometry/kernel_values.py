@@ -5,14 +5,13 @@ Not here: the work itself (`kernel`, and behind it `compiled` or `fallback`), co
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from merestone.columnar.rounding import RAW_PRECISION
-from merestone.dataclass import dataclass
 
 # Flags of `scan`, bits of a uint16.
 NAN_XY = 1  # one of x and y is NaN (both NaN in a point is POINT EMPTY)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from merestone.columnar.rounding import GRID_LIMIT, NO_MEASURE, from_grid_one, to_grid_one
-from merestone.dataclass import dataclass
 from merestone.geometry import kernel_values
 
 POINT, LINE, POLYGON, MULTIPOINT, MULTILINE, MULTIPOLYGON, COLLECTION = range(1, 8)

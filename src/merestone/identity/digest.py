@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from merestone.columnar.rounding import NumberGrid
 from merestone.contract.contract import Contract, Field, FieldType
-from merestone.dataclass import dataclass
 from merestone.geometry import kernel
 from merestone.geometry.kernel_values import Grid, Shape
 from merestone.identity.canonical import column_of, kept, sorted_columns

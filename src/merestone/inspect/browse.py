@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from merestone.contract.files import read_document
-from merestone.dataclass import dataclass
 from merestone.dataset.columns import stored_type
 from merestone.dataset.current import current
 from merestone.dataset.index import rows_of_keys

@@ -13,7 +13,7 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from merestone.dataclass import dataclass
 from merestone.dataset.columns import Columns, geo_of
 from merestone.dataset.feed import Changes
 from merestone.dataset.manifest import Box

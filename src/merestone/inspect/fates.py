@@ -7,9 +7,9 @@ Not here: the events (`lineage.store`), run records themselves (`dataset.record`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from merestone.dataclass import dataclass
 from merestone.dataset import log
 from merestone.dataset.current import current
 from merestone.dataset.manifest import HistoryLine

@@ -8,13 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
 
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.dataset.current import Current
 from merestone.dataset.manifest import DataFile, ObjectRef
 from merestone.dataset.pages import PartitionFiles, in_path_order, live_entries

@@ -5,9 +5,9 @@ Not here: how a dataset is made (`publication`), how a comparison is called (`co
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
-from merestone.dataclass import dataclass
 from merestone.results.progress import Watch, nobody
 
 

@@ -6,11 +6,11 @@ Not here: the events themselves (`lineage.event.collector`), where they go (`lin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.lineage.event.collector import LineageCollector
 from merestone.results.finding import Steps
 

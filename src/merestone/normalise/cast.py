@@ -11,6 +11,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -19,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.contract.contract import Contract, FieldType
-from merestone.dataclass import dataclass
 from merestone.document.forms import nearest
 from merestone.normalise import values
 from merestone.results.finding import Finding, RowFaults

@@ -5,10 +5,9 @@ Not here: what a consumer may rely on (`contract`), the order of the line (`line
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Literal
 
-from merestone.dataclass import dataclass
 from merestone.json_value import JsonObject
 from merestone.masking import masked_within
 from merestone.source.port import SourceSpec

@@ -12,12 +12,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from merestone.contract.contract import Contract
 from merestone.contract.files import read_contract, read_document, refusal
-from merestone.dataclass import dataclass
 from merestone.document.forms import (
     Choice,
     Clause,

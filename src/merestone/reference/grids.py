@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
-
-from merestone.dataclass import dataclass
 
 _GRIDS = re.compile(r'(?P<head>(?:^|\s)\+?(?:grids|nadgrids|geoidgrids|xy_grids|z_grids|file|model)=)(?P<names>"[^"]*"|\S+)')
 _BUILT_IN = ("null",)  # PROJ's own names for "no shift"

@@ -10,6 +10,7 @@ GDAL's and PROJ's, give one answer.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from pyproj import CRS
@@ -17,7 +18,6 @@ from pyproj.database import get_database_metadata, query_crs_info
 from pyproj.enums import PJType
 from pyproj.exceptions import CRSError
 
-from merestone.dataclass import dataclass
 from merestone.reference.parameters import between, plain_name
 from merestone.reference.systems import system
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
@@ -16,7 +16,6 @@ import pyproj
 from pyproj import CRS, Transformer
 from pyproj.transformer import AreaOfInterest, TransformerGroup
 
-from merestone.dataclass import dataclass
 from merestone.errors import MissingError
 from merestone.heard import heard
 from merestone.json_value import JsonObject

@@ -8,10 +8,9 @@ atoms come from the library `ucumvert`.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
-
-from merestone.dataclass import dataclass
 
 _FOOT, _SURVEY_FOOT, _MILE = 0.3048, 1200 / 3937, 1609.344
 

@@ -8,12 +8,12 @@ The look and the drawing are in findings.html, findings.css and findings.js besi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.geometry import kernel
 from merestone.geometry.kernel_values import Shapes
 from merestone.json_value import Json

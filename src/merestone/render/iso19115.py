@@ -8,9 +8,9 @@ The statement carries the counts and the run's root, because it is the only line
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from merestone.dataclass import dataclass
 from merestone.render.run_facts import StepFacts
 from merestone.render.xml_text import Element, document
 

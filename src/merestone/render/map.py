@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from merestone.dataclass import dataclass
 from merestone.json_value import Json
 from merestone.later import later
 from merestone.reference.ground import METRES_PER_DEGREE

@@ -5,11 +5,9 @@ Not here: those ways (`openlineage`, `prov`, `iso19115`), gathering the facts (`
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid5
-
-from merestone.dataclass import dataclass
 
 _SPACE = UUID("4f3d8b1e-9a67-5c1d-8a52-6f0f3d0c7e21")
 

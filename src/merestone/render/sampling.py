@@ -6,12 +6,11 @@ Not here: the page (`map`), where changes lie (`inspect.show`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-
-from merestone.dataclass import dataclass
 
 ACROSS: Final = 64
 """Cells along the longer side of the map; a power of two, since the page joins cells in twos."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from merestone.dataclass import dataclass
 from merestone.json_value import JsonObject
 from merestone.render.page import framed
 from merestone.render.xml_text import Element, document

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
-
-from merestone.dataclass import dataclass
 
 # What XML 1.0 cannot carry, or what its readers may change: control characters (a carriage return becomes a line feed), half surrogates,
 # U+FFFE and U+FFFF. Tab and line feed stay.

@@ -9,10 +9,9 @@ undecided leave it `not judged`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
-from merestone.dataclass import dataclass
 from merestone.results.finding import Finding
 from merestone.results.json_form import PERSON
 from merestone.results.notebook import Shown

@@ -6,14 +6,13 @@ Not here: exceptions (`errors`), the checks themselves (`gate`), lineage events 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.json_value import JsonObject
 from merestone.results.json_form import PERSON, to_json, when_set
 from merestone.results.notebook import Shown

@@ -6,10 +6,9 @@ Not here: how they come about (`line`, `compare`), what they look like (`render`
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict
 
-from merestone.dataclass import dataclass
 from merestone.json_value import Json
 from merestone.results.finding import Finding
 from merestone.results.json_form import PERSON, renamed, to_json, when_set

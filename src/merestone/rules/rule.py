@@ -6,14 +6,13 @@ Not here: the rules (`catalogue`), the checks that apply them (`gate` and others
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.results.finding import Finding, RowFaults, Sample, Severity, Surface
 
 Scope = Literal["row", "delivery", "neighbourhood"]

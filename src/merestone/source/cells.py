@@ -9,13 +9,11 @@ Clauses: XML Schema part 2 (W3C, 2004), 3.2.2 boolean, 3.2.7 dateTime, 3.2.8 tim
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
 import pyarrow as pa
-
-from merestone.dataclass import dataclass
 
 Kind = Literal["integer", "number", "boolean", "date", "time", "datetime", "text"]
 _INTEGER = re.compile(r"[+-]?\d{1,40}(?:\.0*)?")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
 from merestone.source.port import Misfits

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import file_digest
 from pathlib import Path
 
 import pyproj.datadir
 
-from merestone.dataclass import dataclass
 from merestone.errors import UsageError
 from merestone.reference.grids import GridFile
 

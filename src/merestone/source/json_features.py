@@ -13,7 +13,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Collection
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import IO, Any
@@ -21,7 +21,6 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.document.json_reader import parse_json
 from merestone.errors import SourceError
 from merestone.json_value import Json, JsonObject

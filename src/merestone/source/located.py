@@ -12,11 +12,10 @@ import shutil
 import weakref
 import zipfile
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from merestone.dataclass import dataclass
 from merestone.errors import MerestoneError, SourceError, UsageError
 from merestone.source.json_lines import is_sequence
 from merestone.source.port import SourceSpec

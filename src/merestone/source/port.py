@@ -6,13 +6,13 @@ Not here: the contract (this room knows none), casts and transforms (`normalise`
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.errors import SourceError
 from merestone.results.finding import Finding, Sample
 from merestone.rules import catalogue

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from merestone.dataclass import dataclass
 from merestone.errors import SourceError
 from merestone.json_value import Json, JsonObject
 from merestone.source.json_features import is_position, shown_value

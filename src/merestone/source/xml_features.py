@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import IO
 from xml.parsers import expat
 
 import numpy as np
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.results.finding import SAMPLES, Finding, Sample
 from merestone.rules import catalogue
 from merestone.source.cells import Cells, Column, ColumnKind

@@ -20,11 +20,10 @@ import uuid
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from merestone.dataclass import dataclass
 from merestone.errors import StoreError
 from merestone.storage.port import LostReplyError, Store
 

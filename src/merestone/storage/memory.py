@@ -13,12 +13,12 @@ import hashlib
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.storage.names import check_name, check_prefix
 from merestone.storage.port import ObjectFile
 from merestone.storage.ranged import RangedFile

@@ -16,12 +16,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from merestone.dataclass import dataclass
 from merestone.errors import UsageError
 from merestone.masking import masked
 

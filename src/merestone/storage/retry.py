@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
-from merestone.dataclass import dataclass
 from merestone.storage.port import BusyError, LostReplyError, ObjectFile, Store
 
 Answer = TypeVar("Answer")

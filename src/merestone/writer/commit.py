@@ -15,9 +15,8 @@ The rules, as numbered in docs/spec/store.md:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from merestone.dataclass import dataclass
 from merestone.dataset.current import POINTER, Current, Pointer, current, manifest_name, manifest_numbers, read_manifest
 from merestone.dataset.history import lines
 from merestone.dataset.log import new_records, objects, stem_of, written_as

@@ -9,14 +9,12 @@ reader refuses it. Source: Apache Parquet, "Encodings".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-
-from merestone.dataclass import dataclass
 
 LEVEL: Final = 3
 """Of zstd, for data files."""

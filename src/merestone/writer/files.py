@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +21,6 @@ import pyarrow.parquet as pq
 
 from merestone.columnar.table_shape import TableColumn, TableShape
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.dataset.manifest import DataFile, ObjectRef, sha256
 from merestone.dataset.proved import footer_of
 from merestone.errors import StoreError

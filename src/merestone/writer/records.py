@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
-from merestone.dataclass import dataclass
 from merestone.dataset.current import Current, current, read_manifest
 from merestone.dataset.history import lines
 from merestone.dataset.manifest import Manifest

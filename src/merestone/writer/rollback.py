@@ -9,7 +9,7 @@ consumers what the step from 3 to 4 takes back, and the deliveries of the versio
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_chunk
 from merestone.columnar.table_shape import TableColumn, Values
-from merestone.dataclass import dataclass
 from merestone.dataset.current import Current, read_manifest
 from merestone.dataset.feed import counted, fold, read_log
 from merestone.dataset.history import lines

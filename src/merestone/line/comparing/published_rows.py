@@ -6,13 +6,13 @@ Not here: reading files (`dataset.rows`), which rows are asked for (`settle`, `r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.columnar import hashing
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, find, halves, sort_by_hash
 from merestone.dataset.manifest import DataFile
 from merestone.dataset.rows import read_rows

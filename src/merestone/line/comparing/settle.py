@@ -9,7 +9,7 @@ the place among all candidates, which the column ROW of a spool keeps; a *slot*,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from merestone.change import classes
 from merestone.change.classes import Before, classify
-from merestone.dataclass import dataclass
 from merestone.dataset.known import halves
 from merestone.engine.port import Engine
 from merestone.identity.digest import digest_batch

@@ -7,6 +7,7 @@ Not here: which candidates are looked at and what all buckets say together (`set
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,6 @@ import pyarrow as pa
 from merestone.change import classes
 from merestone.change.classes import Comparison, compare
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves
 from merestone.dataset.manifest import DataFile
 from merestone.geometry import kernel

@@ -6,7 +6,7 @@ Not here: the classes (`change.classes`, `settle`), guards that keys and measure
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from merestone.change.classes import Before
 from merestone.change.migration import Migrated
 from merestone.change.plan import Plan, plan
 from merestone.change.withdrawn import Returned, returned
-from merestone.dataclass import dataclass
 from merestone.dataset.index import live_keys, look_up
 from merestone.dataset.known import Known, halves
 from merestone.dataset.partition import Tree

@@ -6,11 +6,10 @@ Not here: the digest itself (`identity.digest`), how fine a grid may be (`identi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from merestone.contract.body import from_body
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.dataset.manifest import Manifest
 from merestone.errors import MissingError
 from merestone.geometry.kernel_values import MOST_DECIMALS, Grid

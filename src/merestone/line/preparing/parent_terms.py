@@ -5,8 +5,9 @@ Not here: whether a contract may follow another (`contract.breaking`), the diges
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from merestone.change.guards import Box
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves
 from merestone.line.comparing.published_rows import PublishedRows
 

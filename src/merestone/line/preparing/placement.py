@@ -5,6 +5,8 @@ Not here: names of partitions and the kd-tree (`dataset.partition`), which parti
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -12,7 +14,6 @@ import pyarrow.compute as pc
 
 from merestone.change.guards import Box
 from merestone.columnar.unicode import nfc
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves
 from merestone.dataset.manifest import Manifest
 from merestone.dataset.partition import Partitions, Tree, build_tree, leaf_names, place

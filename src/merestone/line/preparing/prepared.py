@@ -6,13 +6,12 @@ Not here: how it is settled (`prepare`), any one subject (`reading`, `projection
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from merestone.change.guards import Box
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.dataset.partition import Partitions
 from merestone.json_value import JsonObject
 from merestone.line.preparing.digest_layouts import DigestLayouts

@@ -5,11 +5,12 @@ Not here: choosing the operation and carrying it out (`reference.operation`, `no
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.geometry import kernel
 from merestone.identity.digest import second_geometry
 from merestone.normalise.transform import apply_operation

@@ -6,12 +6,12 @@ Not here: the cast (`normalise.cast`), canonical key bytes (`identity.key`), how
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.gate.findings import reasons
 from merestone.identity import key as keys
 from merestone.identity.derived import derived_key

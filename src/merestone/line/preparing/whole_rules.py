@@ -7,14 +7,13 @@ Not here: the rules (`gate.whereabouts`, `gate.quantities`, `gate.fineness`, `ga
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from pyproj import CRS
 
 from merestone.change.guards import Box
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.dataset.manifest import Manifest
 from merestone.gate.feature import DEGREES
 from merestone.gate.fineness import promised_decimals

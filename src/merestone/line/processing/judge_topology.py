@@ -6,13 +6,13 @@ Not here: the rules (`gate.topology`), which features those are and what they ar
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.columnar import hashing
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, find, halves
 from merestone.dataset.manifest import DataFile
 from merestone.dataset.rows import read_rows

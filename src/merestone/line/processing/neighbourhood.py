@@ -5,7 +5,7 @@ Not here: the rules and their words (`gate.topology`), the judgement itself (`ju
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from merestone.change import classes
 from merestone.change.classes import Before
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, Known, sort_by_hash
 from merestone.dataset.manifest import Manifest
 from merestone.engine.port import Engine

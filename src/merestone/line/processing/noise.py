@@ -6,7 +6,7 @@ Not here: how far noise reaches and which values it keeps (`change.classes`), wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from merestone.change.classes import Before, Comparison, Noise
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, halves
 from merestone.identity.digest import Layout, digest_batch
 from merestone.line.preparing.digest_layouts import DigestLayouts

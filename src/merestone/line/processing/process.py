@@ -6,7 +6,7 @@ Not here: what is done to one batch (`process_batch`), every row (`receive`), cl
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from merestone.change.classes import Before
 from merestone.change.guards import Box
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves
 from merestone.engine.port import Engine
 from merestone.gate.findings import FindingTally, rejected

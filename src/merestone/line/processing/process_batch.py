@@ -5,12 +5,13 @@ Not here: what the batches say together (`process`), the class of a candidate (`
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.contract.contract import Contract
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, halves
 from merestone.gate import feature as gate_feature
 from merestone.gate.findings import rejected

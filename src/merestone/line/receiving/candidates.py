@@ -6,14 +6,13 @@ Not here: which rows they are (`receive`), what becomes of them (`process`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves
 from merestone.geometry import kernel
 from merestone.results.finding import RowFaults

@@ -6,7 +6,7 @@ Not here: what is done to one batch (`receive_batch`), the verdict on the delive
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from merestone.change.guards import Box
 from merestone.change.probe import Probe
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, Known, Sum
 from merestone.engine.port import Engine
 from merestone.gate import delivery as gate_delivery

@@ -5,7 +5,7 @@ Not here: what the batches say together (`receive`), where their rows go on (`ca
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar import hashing
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, Sum, halves
 from merestone.gate import quantities, whereabouts
 from merestone.gate.findings import rejected

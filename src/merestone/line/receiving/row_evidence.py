@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.gate.findings import findings_table, reasons
 from merestone.line.preparing.reading import KEY
 from merestone.results.finding import RowFaults

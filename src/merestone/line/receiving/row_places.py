@@ -6,12 +6,11 @@ Not here: findings on rows that are seen while their batch is at hand (`gate.fin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from merestone.dataclass import dataclass
 from merestone.geometry import kernel
 from merestone.results.finding import Finding, Sample
 from merestone.scratch.spool import Numbers

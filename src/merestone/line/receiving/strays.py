@@ -6,10 +6,9 @@ Not here: what convicts a row (`gate.whereabouts`, `gate.quantities`).
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from merestone.dataclass import dataclass
 from merestone.gate import quantities, whereabouts
 from merestone.geometry import kernel
 from merestone.line.preparing.whole_rules import WholeRules

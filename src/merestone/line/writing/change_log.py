@@ -6,13 +6,13 @@ Not here: one piece (`log_piece`), the classes (`change.classes`), where the fil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.change.classes import Before
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves
 from merestone.dataset.tables import IndexRows
 from merestone.line.step_events import BatchTerms

@@ -5,6 +5,8 @@ Not here: which rows the pieces have and their order (`change_log`), where the f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -13,7 +15,6 @@ import pyarrow.compute as pc
 from merestone.change import classes
 from merestone.change.classes import Before
 from merestone.columnar import hashing
-from merestone.dataclass import dataclass
 from merestone.dataset.known import CHANGE_CLASSES, Halves, Sum, halves, unhalves
 from merestone.dataset.tables import DIGEST, PARTITION_NAME, ChangeLog, IndexRows
 from merestone.identity import key as keys

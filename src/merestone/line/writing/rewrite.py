@@ -6,13 +6,13 @@ Not here: writing one (`rewrite_partition`), which partitions are touched (`chan
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from merestone.change.plan import Plan
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, sort_by_hash
 from merestone.dataset.manifest import DataFile
 from merestone.engine.port import Engine

@@ -5,10 +5,11 @@ Not here: which partitions are touched (`change.plan`), making the files a versi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 
 from merestone.columnar import hashing
-from merestone.dataclass import dataclass
 from merestone.dataset.known import Halves, find, halves
 from merestone.dataset.manifest import DataFile
 from merestone.errors import InternalError

@@ -14,6 +14,7 @@ the bytes of the text (UTF-8). Integers are decimal; event_time_utc is microseco
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -24,7 +25,6 @@ import pyarrow.compute as pc
 from merestone.columnar import hashing
 from merestone.columnar.arrays import one_chunk
 from merestone.columnar.hashed_values import JoinedText, Piece
-from merestone.dataclass import dataclass
 from merestone.lineage.event import columns
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 

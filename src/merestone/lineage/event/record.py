@@ -9,11 +9,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
-from merestone.dataclass import dataclass
 from merestone.lineage.event.schema import SCHEMA
 
 SEPARATOR = "\x1f"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from io import StringIO
 from typing import Any
@@ -16,7 +16,6 @@ import pyarrow as pa
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from merestone.dataclass import dataclass
 from merestone.json_value import JsonObject
 
 VERSION_KEY = b"merestone.lineage.schema_version"

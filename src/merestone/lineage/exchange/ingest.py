@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ import pyarrow.parquet as pq
 
 from merestone.columnar.arrays import one_chunk
 from merestone.columnar.unicode import nfc
-from merestone.dataclass import dataclass
 from merestone.errors import SourceError, UsageError
 from merestone.json_value import Json, JsonObject
 from merestone.lineage.event import columns

@@ -20,13 +20,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping as Tree
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.dataclass import dataclass
 from merestone.identity.key import written
 from merestone.json_value import JsonObject
 from merestone.lineage.event.record import EVENT_TYPES, LineageEvent

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -20,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_chunk
-from merestone.dataclass import dataclass
 from merestone.document.own_digest import fault_of
 from merestone.errors import CorruptError, UsageError
 from merestone.json_value import JsonObject

@@ -14,14 +14,13 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_chunk
-from merestone.dataclass import dataclass
 from merestone.document.own_digest import with_digest
 from merestone.errors import ConflictError, CorruptError, UsageError
 from merestone.identity.key import written_ids

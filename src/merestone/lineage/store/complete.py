@@ -6,6 +6,7 @@ Not here: which rows stand (`deduplication`), the comparison with what was publi
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -14,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_chunk
-from merestone.dataclass import dataclass
 from merestone.json_value import JsonObject
 from merestone.lineage.event.collector import OUTSIDE_CHAIN, base_stage
 from merestone.lineage.event.record import ATTEMPT_BITS

@@ -5,13 +5,14 @@ Not here: reading the rows (`reading`). Nothing is removed from the store.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from merestone.columnar.arrays import one_chunk
-from merestone.dataclass import dataclass
 from merestone.json_value import JsonObject
 from merestone.lineage.event import columns, merkle
 from merestone.lineage.event.record import ATTEMPT_BITS

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from merestone.columnar.arrays import one_chunk
-from merestone.dataclass import dataclass
 from merestone.lineage.event import columns, merkle
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 

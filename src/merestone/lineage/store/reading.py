@@ -8,12 +8,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from merestone.dataclass import dataclass
 from merestone.errors import CorruptError, UsageError
 from merestone.identity.key import written_ids
 from merestone.json_value import Json, JsonObject

@@ -11,11 +11,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from urllib.parse import quote
 
-from merestone.dataclass import dataclass
 from merestone.errors import CorruptError, UsageError
 from merestone.json_value import JsonObject
 from merestone.lineage.event.checked_json import DAY, HASH, MOMENT, PATH, read_json

@@ -6,13 +6,13 @@ Not here: one feature over all runs (`reading.history`), counts (`verdict`, `ste
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.dataclass import dataclass
 from merestone.lineage.event.schema import LINEAGE_ARROW_SCHEMA
 from merestone.lineage.store.deduplication import deduplicate
 from merestone.lineage.store.reading import history, scan

@@ -6,13 +6,12 @@ Not here: one feature (`reading.history`), how the steps are written for others 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
-from merestone.dataclass import dataclass
 from merestone.json_value import Json, JsonObject
 from merestone.lineage.event.collector import OUTSIDE_CHAIN, base_stage
 from merestone.lineage.store.deduplication import deduplicate

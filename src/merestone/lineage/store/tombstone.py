@@ -7,7 +7,8 @@ A tombstone stands for a run's parts from the moment it is there, whether they a
 
 from __future__ import annotations
 
-from merestone.dataclass import dataclass
+from dataclasses import dataclass
+
 from merestone.errors import CorruptError
 from merestone.json_value import JsonObject
 from merestone.lineage.event.checked_json import DAY, HASH, MOMENT, PATH, read_json

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
-from merestone.dataclass import dataclass
 from merestone.dataset.record import RECORDS
 from merestone.errors import CorruptError
 from merestone.json_value import JsonObject

@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merestone.dataclass import dataclass
 from merestone.errors import ConflictError
 from merestone.json_value import Json, JsonObject
 from merestone.lineage.event import columns, merkle
