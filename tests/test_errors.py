@@ -18,6 +18,7 @@ KNOWN = {
     "UnknownOutcomeError": ("unknown", 7, True),
     "MissingError": ("missing", 8, False),
     "InternalError": ("internal", 70, False),
+    "OutputError": ("output", 74, False),
 }
 
 

@@ -11,7 +11,8 @@ Not here: refusal. A delivery that breaks its contract, or a change that trips a
     ├── CorruptError         corrupt      6   the published state contradicts itself
     ├── UnknownOutcomeError  unknown      7   the outcome of the commit is unknown (retry)
     ├── MissingError         missing      8   something this machine lacks (a grid, an extra)
-    └── InternalError        internal    70   a fault of Merestone itself
+    ├── InternalError        internal    70   a fault of Merestone itself
+    └── OutputError          output      74   an answer that cannot be written to standard output
 
 Kinds and exit codes are an interface: they are only ever added (`tests/test_errors.py` holds the list).
 
@@ -144,6 +145,13 @@ class MissingError(MerestoneError):
 
 class InternalError(MerestoneError):
     """A fault of Merestone itself: an invariant that did not hold."""
+
+
+class OutputError(MerestoneError):
+    """The answer of a command cannot be written to standard output. What the command did stands."""
+
+    kind = "output"
+    exit_code = 74
 
 
 EXIT_DONE = 0

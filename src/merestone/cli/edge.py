@@ -7,6 +7,7 @@ With --json, standard output carries exactly one object, whatever happens; every
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -21,7 +22,7 @@ from typing import Any
 import click
 
 from merestone.cli.wording import in_command_line
-from merestone.errors import EXIT_DONE, InternalError, MerestoneError, UsageError
+from merestone.errors import EXIT_DONE, InternalError, MerestoneError, OutputError, UsageError
 from merestone.masking import masked
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -32,6 +33,7 @@ EXIT_TERMINATED = 143
 """What shells expect of a process that SIGTERM ended."""
 
 
+_PUBLISHING = frozenset({"publish", "rollback", "apply"})
 stopped_by: int | None = None
 """The signal that ended the command: an exception may lose its type in a library that it passes through."""
 
@@ -77,7 +79,15 @@ def answer(value: Any, text: str, *, as_json: bool, report: bool = False) -> Non
 def note(text: str) -> None:
     """Say something beside the answer, on standard error; `-q` leaves it out."""
     if not quiet():
-        click.echo(harmless(text), err=True)
+        _say(harmless(text))
+
+
+def _say(text: str) -> None:
+    """Write to standard error. What cannot be written there changes no exit code."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        hush(sys.stderr)
 
 
 def harmless(text: str) -> str:
@@ -107,11 +117,46 @@ def write(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         hush()
+    except OSError as fault:
+        raise unwritten(fault) from None
 
 
-def hush() -> None:
-    """Let nothing more be written to a standard output that its reader has closed, not even by the interpreter at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # noqa: TID251 - a descriptor is meant, not a file
+class Output(io.TextIOWrapper):
+    """A standard output that says what it could not write, whoever writes: the work is done, and its answer is lost."""
+
+    def write(self, text: str, /) -> int:
+        """Write a text. Raises OutputError where it cannot be written, BrokenPipeError where its reader has gone."""
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as fault:
+            raise unwritten(fault) from None
+
+    def flush(self) -> None:
+        """Hand on what was written. Raises as `write` does."""
+        try:
+            super().flush()
+        except BrokenPipeError:
+            raise
+        except OSError as fault:
+            raise unwritten(fault) from None
+
+
+def unwritten(fault: OSError) -> OutputError:
+    """What is said of a standard output that takes nothing more; nothing more is written to it."""
+    hush()
+    why = fault.strerror or str(fault)
+    return OutputError(
+        f"the answer cannot be written to standard output: {why}; what the command did stands",
+        field="stdout",
+        hint="ask again with a standard output that can be written; after a publish, `merestone status` says what is current",
+    )
+
+
+def hush(stream: Any = None) -> None:
+    """Let nothing more be written to a standard output (or error) that takes nothing, not even by the interpreter at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())  # noqa: TID251 - a descriptor is meant, not a file
 
 
 def end(command: Callable[[], Any], call: Call) -> int:
@@ -135,7 +180,7 @@ def end(command: Callable[[], Any], call: Call) -> int:
     except Stopped as fault:
         return _interrupted(str(fault), fault.code, call)
     except (click.Abort, KeyboardInterrupt) as fault:
-        end = stopped(fault)
+        end = stopped(fault, call.command.name if call.command is not None else None)
         return _interrupted(str(end), end.code, call)
     except Exception as fault:  # noqa: BLE001 - the edge: whatever else went wrong is a fault of ours, and is shown as one
         unexpected = InternalError(f"unexpected fault: {type(fault).__name__}: {fault}".rstrip(": "), hint=_traceback(call.debug))
@@ -166,9 +211,9 @@ def names_current(current: Callable[[], int | None]) -> Iterator[None]:
         raise Stopped(f"{_how(fault)}, but v{now} became current before that", _code(fault)) from None
 
 
-def stopped(fault: BaseException) -> Stopped:
-    """The end of a command that a signal ended before it published anything."""
-    return Stopped(f"{_how(fault)}; nothing published", _code(fault))
+def stopped(fault: BaseException, command: str | None) -> Stopped:
+    """The end of a command that a signal ended; of one that publishes, before it did."""
+    return Stopped(f"{_how(fault)}; nothing published" if command in _PUBLISHING else _how(fault), _code(fault))
 
 
 def _how(fault: BaseException) -> str:
@@ -185,7 +230,7 @@ def _failed(fault: MerestoneError, call: Call) -> int:
     hint = fault.hint_in(in_command_line(call.command))
     # A message may have several lines of its own; what a terminal would obey in it is escaped.
     said = [f"merestone: {fault.message}"] + ([f"  next: {hint}"] if hint else [])
-    click.echo("\n".join(visible(line) for each in said for line in each.split("\n")), err=True)
+    _say("\n".join(visible(line) for each in said for line in each.split("\n")))
     if call.as_json:
         _error({**fault.to_json(), "hint": hint})
     return fault.exit_code
@@ -193,8 +238,8 @@ def _failed(fault: MerestoneError, call: Call) -> int:
 
 def _interrupted(message: str, code: int, call: Call) -> int:
     if sys.stderr.isatty() and code == EXIT_INTERRUPTED:
-        click.echo(err=True)  # a terminal has written ^C
-    click.echo(f"merestone: {message}", err=True)
+        _say("")  # a terminal has written ^C
+    _say(f"merestone: {message}")
     if call.as_json:
         _error({"kind": "interrupted", "retry": True, "message": message, "field": None, "hint": None})
     return code
@@ -203,7 +248,8 @@ def _interrupted(message: str, code: int, call: Call) -> int:
 def _error(error: dict[str, str | bool | None]) -> None:
     from merestone.render.jsonout import dumps  # noqa: PLC0415 - as above
 
-    write(dumps({"status": "error", "error": error}) + "\n")
+    with suppress(OutputError):  # the exit code is that of the error
+        write(dumps({"status": "error", "error": error}) + "\n")
 
 
 def _usage(fault: click.ClickException) -> UsageError:

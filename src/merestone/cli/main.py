@@ -86,7 +86,9 @@ class Root(Family):
             edge.hush()
             return EXIT_DONE
         except KeyboardInterrupt as fault:
-            raise edge.stopped(fault) from None  # click would make one exception of all signals, and a line of its own
+            raise edge.stopped(
+                fault, ctx.invoked_subcommand
+            ) from None  # click would make one exception of all signals, and a line of its own
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -108,7 +110,8 @@ def root() -> None:
     DATASET is a folder that holds a published dataset, or a publication file (then its destination); @N names a version.
 
     Exit codes: 0 done or unchanged, 1 refused by contract or guard, 2 wrong usage, 3 source unreadable, 4 store unavailable, 5 another
-    publisher won, 6 published state corrupt, 7 outcome unknown, 8 something missing on this machine, 70 a fault of Merestone.
+    publisher won, 6 published state corrupt, 7 outcome unknown, 8 something missing on this machine, 70 a fault of Merestone,
+    74 done, and the answer could not be written.
     """
 
 
