@@ -290,5 +290,5 @@ def test_paths_are_unambiguous():
 )
 def test_a_file_of_another_kind_is_no_document(data):
     """Its size is the least of what is wrong with it."""
-    with pytest.raises(UsageError, match="it holds bytes and no text"):
+    with pytest.raises(UsageError, match="it holds bytes, not text"):
         read_yaml(data, "parcels.gpkg")

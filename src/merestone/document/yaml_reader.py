@@ -106,7 +106,7 @@ class Document:
 
 
 _HEAD = 4096
-"""Files of other kinds (databases, archives, pictures) show by a NUL in so many of their first bytes that they are no text."""
+"""Files of other kinds (databases, archives, pictures) show by a NUL in so many of their first bytes that they hold something else."""
 
 
 def read_yaml(data: bytes, where: str) -> Document:
@@ -123,7 +123,7 @@ def read_yaml(data: bytes, where: str) -> Document:
     if len(data) > MAX_BYTES:
         if b"\0" in data[:_HEAD] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise UsageError(
-                f"{where} is not a document: it holds bytes and no text", field=where, hint="name a contract or a publication file (YAML)"
+                f"{where} is not a document: it holds bytes, not text", field=where, hint="name a contract or a publication file (YAML)"
             )
         raise UsageError(
             f"{where}: document too large: more than {MAX_BYTES:,} bytes",
