@@ -248,7 +248,8 @@ def test_x03_a_dataset_without_rows_has_no_extent(estate, tmp_path, schemas, enc
     made = estate(FIELDS, geometry_type="point", key=["pid"])
     kinds = {"pid": pa.string(), "owner": pa.string(), "rank": pa.int64(), "area": pa.decimal128(8, 2)}
     columns = {name: pa.array([], kind) for name, kind in kinds.items()}
-    assert made.publish(geoparquet(tmp_path / "none.parquet", {**columns, "geometry": []}, epsg=4326)).status == "published"
+    none = geoparquet(tmp_path / "none.parquet", {**columns, "geometry": []}, epsg=4326)
+    assert made.publish(none, confirm=made.publish(none).result.confirm).status == "published"
     record = record_of_version(str(made.url))
     assert (record.extent, record.steps) == (None, ())
     assert record.statement.endswith("No processing was recorded.")

@@ -226,7 +226,7 @@ def test_k07_a_token_is_for_one_delivery_against_one_version_once(estate, tmp_pa
     ("kind", "values"),
     [
         ("integer", pa.array([-(2**63), -1, 0, 2**63 - 1])),
-        ("string", pa.array(["x ", " x", "\x01", "a\nb", "\u202e", "\U0001f3e0", "None", "nan"])),
+        ("string", pa.array(["x ", " x", "\x01", "a\nb", "a\u202e", "\U0001f3e0", "None", "nan"])),
         ("date", pa.array([dt.date(1, 1, 1), dt.date(9999, 12, 31)])),
         ("boolean", pa.array([True, False])),
         ("timestamp", pa.array([0, 1, -1], pa.timestamp("us", "UTC"))),

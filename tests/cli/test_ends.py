@@ -74,7 +74,8 @@ def test_an_output_says_what_it_could_not_do(monkeypatch):
 def test_a_signal_while_modules_are_loaded_ends_in_one_line(number):
     """The process says when its handlers stand; what it loads after that takes longer than the signal."""
     code = (
-        "import sys, time, types\n"
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # also where the tests run in the background of a shell
         "from merestone.cli import start\n"
         "class Slow:\n"
         "    def find_spec(name, *_):\n"

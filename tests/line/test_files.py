@@ -125,6 +125,8 @@ def test_a_night_that_only_removes_and_one_that_empties_all(product, tmp_path):
 def test_a_first_delivery_without_a_row(product, tmp_path):
     empty = deliver(tmp_path / "0.parquet", gone=range(SIZE))
     night = product.publish(empty)
+    assert (night.status, night.result.refused_by, product.version) == ("refused", "guard", None), night.said
+    night = product.publish(empty, confirm=night.result.confirm)
     assert (night.status, night.result.features) == ("published", 0), night.said
     assert product.table().num_rows == 0
     assert product.publish(empty).status == "unchanged"
