@@ -61,6 +61,8 @@ def damages(data, chance):
     yield "flipped", data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :] if data else b"x"
     yield "a digit", _other_digit(data, chance)
     yield "twice", data[: len(data) // 2] + data
+    yield "a byte short", data[1:]
+    yield "a block of zeros", data[: at // 2] + b"\0" * min(64, len(data) - at // 2) + data[at // 2 + 64 :]
     yield "gone", None
 
 
