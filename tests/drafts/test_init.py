@@ -5,6 +5,7 @@ import re
 import geopandas as gpd
 import numpy as np
 import pyarrow as pa
+import pyogrio
 import pytest
 import shapely
 
@@ -382,3 +383,33 @@ def test_rows_that_every_near_grid_breaks_are_told_and_no_rejects_are_drafted_fo
         text = result.publication.read_text()
         assert bool(re.search(r"^rejects", text, re.MULTILINE)) == (rejects is not None)
         assert rejects is None or f"max_fraction: {rejects}" in text
+
+
+CURVES = {
+    "curvepolygon": "CURVEPOLYGON (CIRCULARSTRING (0 0, 1 1, 2 0, 1 -1, 0 0))",
+    "compoundcurve": "COMPOUNDCURVE (CIRCULARSTRING (0 0, 1 1, 2 0), (2 0, 5 5))",
+    "within a collection": "GEOMETRYCOLLECTION (POINT (1 1), CIRCULARSTRING (0 0, 1 1, 2 0))",
+}
+
+
+@pytest.mark.parametrize("wkt", CURVES.values(), ids=list(CURVES))
+def test_a_curve_is_a_row_that_would_be_rejected(wkt, tmp_path):
+    """It is not a row that the drafted grid breaks: nobody can build it."""
+    lines = [f'{n},"POINT ({n}.25 50.75)"' for n in range(30)] + [f'30,"{wkt}"']
+    (tmp_path / "all.csv").write_text("pid,wkt\n" + "\n".join(lines))
+    vrt = f"""<OGRVRTDataSource><OGRVRTLayer name="all"><SrcDataSource>{tmp_path}/all.csv</SrcDataSource><LayerSRS>EPSG:25832</LayerSRS>
+        <GeometryField encoding="WKT" field="wkt"/><Field name="pid" type="Integer"/></OGRVRTLayer></OGRVRTDataSource>"""
+    (tmp_path / "all.vrt").write_text(vrt)
+    file = tmp_path / "curves.gpkg"
+    meta, table = pyogrio.read_arrow(tmp_path / "all.vrt")
+    pyogrio.write_arrow(
+        table,
+        file,
+        driver="GPKG",
+        layer="all",
+        geometry_name=meta["geometry_name"] or "wkb_geometry",
+        geometry_type="Unknown",
+        crs="EPSG:25832",
+    )
+    drafted = init(str(file), out=str(tmp_path / "draft"), owner="a@b.example")
+    assert any("1 of 31 rows would be rejected: geometry_type" in each for each in drafted.notes), drafted.notes

@@ -66,7 +66,8 @@ def test_the_same_content_written_anew_by_geopandas_is_unchanged(product, suffix
     file, (path, found) = made.publication(), made.deliveries[-1]
     assert merestone("publish", file, "--source", path).code == 0
     target = tmp_path / f"anew.{suffix}"
-    write(found.iloc[::-1][[*reversed(found.columns)]], target)  # other rows first, other columns first
+    ids = ["id"] if path.name.endswith(("topojson", "topojson.gz")) else []  # of features: GDAL makes a column of them
+    write(found.iloc[::-1][[*reversed(found.columns)]].drop(columns=ids, errors="ignore"), target)  # other rows first, other columns first
     is_unchanged(merestone, file, target)
 
 

@@ -45,6 +45,7 @@ from merestone.reference.ground import metres_per_unit
 from merestone.reference.identity import identify
 from merestone.reference.systems import horizontal, of_code
 from merestone.results.finding import Finding
+from merestone.rules import catalogue
 from merestone.scratch.read_once import ReadOnce
 from merestone.source.open import open_source
 from merestone.source.port import Delivery, GeometryColumn, Source, SourceSpec
@@ -371,6 +372,7 @@ def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -
         miscast += misfit_faults(plan, source.delivery, first, batch.num_rows)
         wkb = cast.column(contract.geometry_name)
         stored, faults, _ = snap(wkb, contract)
+        unstorable = [each for each in faults if each.rule != catalogue.COLLAPSE.code]  # a curve: none of the grid's doing
         found = check_rows(
             cast,
             contract,
@@ -389,7 +391,7 @@ def _would_be_rejected(source: Source, contract: Contract, key: Sequence[str]) -
         bad &= ~keyless  # such a row refuses the delivery, whatever share of rejects is tolerated
         nameless += int(keyless.sum())
         lost += int(bad.sum())
-        doubtful = bad & ~rejected(miscast, cast.num_rows)
+        doubtful = bad & ~rejected([*miscast, *unstorable], cast.num_rows)
         if doubtful.any():
             rows = cast.filter(pa.array(doubtful))
             wkb = rows.column(contract.geometry_name)
