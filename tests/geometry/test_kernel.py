@@ -9,6 +9,7 @@ import math
 import random
 import shutil
 import struct
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -23,21 +24,10 @@ from kernels import PATHS, on
 from merestone.columnar import hashing
 from merestone.columnar.hashed_values import JoinedText
 from merestone.geometry import fallback, kernel
-from merestone.geometry.kernel_values import Grid, Shape
+from merestone.geometry.kernel_values import GeometryShape, Grid, Shape
 
 EXAMPLES = 40  # each; `make soak` tries very many more (test_soak)
-TYPES = [
-    "point",
-    "linestring",
-    "polygon",
-    "multipoint",
-    "multilinestring",
-    "multipolygon",
-    "geometrycollection",
-    "geometry",
-    "any",
-    "multi",
-]
+TYPES = list(get_args(GeometryShape))
 shapes = st.builds(
     Shape,
     st.sampled_from(TYPES),

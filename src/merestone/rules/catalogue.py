@@ -3,7 +3,7 @@
 Not here: the checks (each rule names its own), what a rule declares (`rule`), the words of the contract's clauses (`contract.definition`).
 
 To add a rule: declare it here, write its check where `check` says, and name its clause in `contract.definition`. Tests find a clause without
-a rule, a rule without its check, and a check that reads a clause which its rule does not name. See docs/spec/gate.md.
+a rule, and a rule without its check. No test finds a check that reads a clause which its rule does not name: list these in `reads`. See docs/spec/gate.md.
 """
 
 from __future__ import annotations
